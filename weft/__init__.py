@@ -1,0 +1,1 @@
+"""weft: parallel LLM programs, from the plan down to the token."""

@@ -1,0 +1,1 @@
+"""Tools and agents: functions with schemas, registries, isolation."""

@@ -1,0 +1,1 @@
+"""The command line: one command per file, the only place that prints."""

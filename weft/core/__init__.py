@@ -1,0 +1,1 @@
+"""The bottom of the house: values, ids, errors, events, budgets, ports. Standard library only."""

@@ -1,0 +1,270 @@
+"""Every error weft raises on purpose, in one tree. Constructing an error has no side effect.
+
+WeftError                    stage, node, retryable, hint
+├── BuildError               a program that cannot run; found before anything runs
+│   ├── SourceError          a workflow file is wrong at a place: file, line, column
+│   ├── CycleError           nodes wait for each other
+│   ├── UnknownReference     a name that nothing in reach provides
+│   ├── TypeMismatch         an output feeds a parameter that cannot take it
+│   ├── DuplicateName        two writers of one name
+│   ├── JoinError            a join that can never be decided, or whose branches nobody owns
+│   └── InputError           a run was given wrong inputs
+├── RunError                 the engine ended a node or a run
+│   ├── NodeTimeout          one node took longer than it may           (retryable)
+│   ├── DeadlineExceeded     the run's deadline passed
+│   ├── BudgetExceeded       tokens, seconds or money are spent
+│   ├── JoinUnsatisfied      too few branches succeeded
+│   ├── LoopLimit            a loop reached its bound without its condition
+│   ├── Cancelled            somebody cancelled the run, the branch or the sample
+│   └── NodeFailed           a plain exception escaped from a node's own code
+├── ToolError                a tool call went wrong
+│   ├── ToolNotFound         no tool of that name
+│   ├── ToolArgumentError    the arguments do not fit the tool's signature
+│   ├── ToolResultError      the tool returned what it does not promise
+│   ├── ToolRaised           the tool's own code raised
+│   └── ToolLimitError       time, memory or output limit of an isolated tool
+├── ModelError               a model call went wrong
+│   ├── ModelNotFound        no such model, or its weights are not here
+│   ├── ModelRequestError    the server refuses the request as it is
+│   ├── ModelUnavailable     cannot connect, 5xx, or a stream that broke (retryable)
+│   ├── ModelOverloaded      429 or 503, with the server's own delay     (retryable)
+│   ├── ModelOutputError     the output does not fit the schema asked for (retryable)
+│   └── CapabilityError      this client or model cannot do what was asked
+└── InternalError            a bug in weft: please report it
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+Stage = Literal["build", "run", "tool", "model", "internal"]
+
+
+class WeftError(Exception):
+    """Base of all errors weft raises on purpose.
+
+    `message` says what happened, `hint` what to do next, `node` names the node where it happened
+    (filled in on the way up), `retryable` whether the same call may succeed when repeated.
+    """
+
+    stage: ClassVar[Stage] = "run"
+    retryable: bool = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        node: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.node = node
+        if retryable is not None:
+            self.retryable = retryable
+
+    def __str__(self) -> str:
+        where = f"{self.node}: " if self.node else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{where}{self.message}{hint}"
+
+    def failure(self) -> Failure:
+        """The error as a plain value, for outcomes, events and files."""
+        return Failure(type(self).__name__, self.message, self.stage, self.retryable, self.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error as data: what a `WeftError` says, without the exception and its traceback."""
+
+    error: str
+    message: str
+    stage: Stage = "run"
+    retryable: bool = False
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.error}: {self.message}" + (f" ({self.hint})" if self.hint else "")
+
+
+class BuildError(WeftError):
+    """The program cannot run as it is written; raised before anything runs."""
+
+    stage = "build"
+
+
+class SourceError(BuildError):
+    """A workflow file is wrong at one place. `line` and `column` count from 1."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str = "<text>",
+        line: int = 1,
+        column: int = 1,
+        hint: str | None = None,
+        node: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, node=node)
+        self.file = file
+        self.line = line
+        self.column = column
+
+    def __str__(self) -> str:
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{self.file}:{self.line}:{self.column}: {self.message}{hint}"
+
+
+class CycleError(BuildError):
+    """Nodes wait for each other."""
+
+
+class UnknownReference(BuildError):
+    """A reference to a name that nothing in reach provides."""
+
+
+class TypeMismatch(BuildError):
+    """An output schema cannot feed the parameter it is connected to."""
+
+
+class DuplicateName(BuildError):
+    """Two nodes, inputs or outputs claim one name."""
+
+
+class JoinError(BuildError):
+    """A join that can never be decided, or that reaches into branches which another scope owns."""
+
+
+class InputError(BuildError):
+    """The inputs given to a run do not fit what the workflow declares."""
+
+
+class RunError(WeftError):
+    """The engine ended a node or a run."""
+
+
+class NodeTimeout(RunError):
+    """One attempt of a node took longer than its `timeout_s`."""
+
+    retryable = True
+
+
+class DeadlineExceeded(RunError):
+    """The run's deadline passed."""
+
+
+class BudgetExceeded(RunError):
+    """A budget of tokens, seconds or money is spent."""
+
+
+class JoinUnsatisfied(RunError):
+    """Too few branches of a join succeeded."""
+
+
+class LoopLimit(RunError):
+    """A bounded loop reached its bound before its condition held."""
+
+
+class Cancelled(RunError):
+    """Somebody cancelled the run, the branch or the sample."""
+
+
+class NodeFailed(RunError):
+    """A plain exception escaped from a node's own code."""
+
+
+class ToolError(WeftError):
+    """A tool call went wrong."""
+
+    stage = "tool"
+
+
+class ToolNotFound(ToolError):
+    """No tool of that name is registered."""
+
+
+class ToolArgumentError(ToolError):
+    """The arguments do not fit the tool's signature."""
+
+
+class ToolResultError(ToolError):
+    """The tool returned a value of a type it does not promise."""
+
+
+class ToolRaised(ToolError):
+    """The tool's own code raised."""
+
+
+class ToolLimitError(ToolError):
+    """An isolated tool ran over its time, memory or output limit."""
+
+
+class ModelError(WeftError):
+    """A model call went wrong."""
+
+    stage = "model"
+
+
+class ModelNotFound(ModelError):
+    """No such model, or its weights are not on this machine."""
+
+
+class ModelRequestError(ModelError):
+    """The server refuses the request as it is; repeating it will not help."""
+
+
+class ModelUnavailable(ModelError):
+    """The model cannot be reached, answered 5xx, or its stream broke off."""
+
+    retryable = True
+
+
+class ModelOverloaded(ModelError):
+    """The server asks us to come back later; `retry_after_s` is its own delay, if it gave one."""
+
+    retryable = True
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        hint: str | None = None,
+        node: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, node=node)
+        self.retry_after_s = retry_after_s
+
+
+class ModelOutputError(ModelError):
+    """The output does not parse or does not fit the schema that was asked for."""
+
+    retryable = True
+
+
+class CapabilityError(ModelError):
+    """This client, model or decoder cannot do what the request asks for."""
+
+
+class InternalError(WeftError):
+    """A bug in weft, not in your program."""
+
+    stage = "internal"
+
+    def __init__(self, message: str, *, node: str | None = None) -> None:
+        super().__init__(message, node=node, hint="this is a bug in weft; please report it")
+
+
+def convert(error: BaseException, node: str | None = None) -> WeftError:
+    """Any exception as a `WeftError` that names `node`; the one place that wraps foreign errors."""
+    if isinstance(error, WeftError):
+        if error.node is None:
+            error.node = node
+        return error
+    wrapped = NodeFailed(f"{type(error).__name__}: {error}", node=node)
+    wrapped.__cause__ = error
+    return wrapped

@@ -1,0 +1,229 @@
+"""Everything a run lets the world see, as one closed union of frozen values.
+
+The progress view, the trace, the timeline and the journal read nothing else. `at_s` is seconds
+since the run started. Events of one run are totally ordered: the order of emission.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from weft.core.errors import Failure
+from weft.core.ids import NodeId, RunId
+from weft.core.values import Usage
+
+Status = Literal["succeeded", "failed", "skipped", "cancelled"]
+Via = Literal["", "cache", "default", "fallback"]
+RunStatus = Literal["succeeded", "partial", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """What a viewer needs to draw a node: its kind, what it waits for, what slot it takes."""
+
+    id: NodeId
+    kind: str
+    sources: tuple[NodeId, ...] = ()
+    resource: str | None = None
+    parent: NodeId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a node ended. `via` says what stood in for its own work, `failure` why it did not succeed.
+
+    A skipped node with a `failure` was cut off by it; one without was left out on purpose.
+    """
+
+    status: Status
+    value: Any = None
+    failure: Failure | None = None
+    attempts: int = 1
+    via: Via = ""
+
+    @property
+    def ok(self) -> bool:
+        """True when dependents get a value."""
+        return self.status == "succeeded"
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """`wall` is the UTC start in ISO 8601; `limits` the slots of each resource class."""
+
+    run: RunId
+    flow: str
+    wall: str
+    nodes: tuple[NodeInfo, ...]
+    limits: Mapping[str, int]
+    at_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GraphGrew:
+    """`parent` appended `nodes` while the run was going on."""
+
+    parent: NodeId
+    nodes: tuple[NodeInfo, ...]
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStarted:
+    """Attempt `attempt` (from 1) of a node's own work began: its slot is taken."""
+
+    node: NodeId
+    attempt: int
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWaiting:
+    """The node's own work paused: it waits for the nodes it appended, and holds no slot."""
+
+    node: NodeId
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStreamed:
+    """A piece of output while it is produced: text, and how many tokens it holds."""
+
+    node: NodeId
+    text: str
+    tokens: int
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLogged:
+    """A line that a tool or a node wants people to see."""
+
+    node: NodeId
+    text: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpent:
+    """A node reports what it consumed (in addition to what it reported before)."""
+
+    node: NodeId
+    usage: Usage
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRetrying:
+    """An attempt failed with a retryable error; the next one starts after `delay_s`."""
+
+    node: NodeId
+    attempt: int
+    delay_s: float
+    failure: Failure
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRerouted:
+    """A node failed for good and `to` runs in its place."""
+
+    node: NodeId
+    to: NodeId
+    failure: Failure
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class HumanAsked:
+    """The node waits for a person. `schema` is the JSON Schema the answer must fit."""
+
+    node: NodeId
+    question: str
+    schema: Mapping[str, Any]
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class HumanAnswered:
+    """A person answered; the node goes on."""
+
+    node: NodeId
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetReached:
+    """A budget is spent. `scope` is the node that owns it, or None for the run's own."""
+
+    scope: NodeId | None
+    reason: str
+    degrade: bool
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFinished:
+    """The one and only end of a node."""
+
+    node: NodeId
+    outcome: Outcome
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """The end of the run. `reasons` explains, in sentences, anything but plain success.
+
+    `leaked` names nodes whose code did not react to its cancellation in time.
+    """
+
+    status: RunStatus
+    usage: Usage
+    reasons: tuple[str, ...]
+    at_s: float
+    leaked: tuple[NodeId, ...] = ()
+
+
+Event = (
+    RunStarted
+    | GraphGrew
+    | NodeStarted
+    | NodeWaiting
+    | NodeStreamed
+    | NodeLogged
+    | NodeSpent
+    | NodeRetrying
+    | NodeRerouted
+    | HumanAsked
+    | HumanAnswered
+    | BudgetReached
+    | NodeFinished
+    | RunFinished
+)
+Listener = Callable[[Event], None]
+
+
+def to_json(event: Event) -> str:
+    """The event as one line of JSON, its class under "event". What JSON lacks becomes text."""
+    fields = {f.name: getattr(event, f.name) for f in dataclasses.fields(event)}
+    return json.dumps(
+        {"event": type(event).__name__, **fields}, default=jsonable, ensure_ascii=False
+    )
+
+
+def jsonable(value: Any) -> Any:
+    """`value` made of what JSON has; for `json.dumps(default=...)`."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): item for key, item in value.items()}
+    if isinstance(value, (set, frozenset, tuple)):
+        return list(value)
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    return repr(value)

@@ -1,0 +1,8 @@
+"""Fakes of every port: real enough for a user's own tests, small enough to read."""
+
+from weft.core.fakes.clock import FakeClock
+from weft.core.fakes.model import FakeModel, Reply
+from weft.core.fakes.store import MemoryStore
+from weft.core.fakes.tool import FakeTools
+
+__all__ = ["FakeClock", "FakeModel", "FakeTools", "MemoryStore", "Reply"]

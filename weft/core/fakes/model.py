@@ -1,0 +1,139 @@
+"""A scripted model: answers from a list or a function, token by token, on the loop's clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass
+
+from weft.core.errors import CapabilityError, ModelUnavailable, WeftError
+from weft.core.ports.model import (
+    Capabilities,
+    ModelEvent,
+    ModelRequest,
+    TextDelta,
+    ToolCallDelta,
+)
+from weft.core.values import AUTOREGRESSIVE, Completion, FinishReason, ToolCall, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One scripted answer. Tokens are the words of `text`, each with the blanks before it.
+
+    `break_after_tokens`: the stream breaks off there. `error`: raised before the first token.
+    """
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    first_token_s: float = 0.0
+    per_token_s: float = 0.0
+    break_after_tokens: int | None = None
+    error: WeftError | None = None
+
+
+class FakeModel:
+    """Implements `ModelClient`. `script` gives replies in turn, or computes one from a request.
+
+    A list that runs out repeats its last reply. `requests` lists what was asked, `cancelled` counts
+    streams that were closed before their end, `running` those now open.
+    """
+
+    def __init__(
+        self,
+        script: Iterable[Reply | str] | Callable[[ModelRequest], Reply | str],
+        *,
+        model: str = "fake",
+        money_per_token: float = 0.0,
+    ) -> None:
+        self._script = script if callable(script) else _in_turn(list(script))
+        self._model = model
+        self._money_per_token = money_per_token
+        self._closed = False
+        self.requests: list[ModelRequest] = []
+        self.cancelled = 0
+        self.running = 0
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    async def capabilities(self) -> Capabilities:
+        return Capabilities(structured_output=True, tools=True)
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if self._closed:
+            raise ModelUnavailable(f"{self._model} is closed")
+        if request.decode != AUTOREGRESSIVE:
+            raise CapabilityError(f"{self._model} only decodes autoregressively")
+        self.requests.append(request)
+        reply = self._script(request)
+        reply = Reply(reply) if isinstance(reply, str) else reply
+        self.running += 1
+        finished = False
+        try:
+            async for event in self._stream(request, reply):
+                finished = isinstance(event, Completion)
+                yield event
+        except WeftError:
+            finished = True
+            raise
+        finally:
+            self.running -= 1
+            self.cancelled += not finished
+
+    async def _stream(
+        self, request: ModelRequest, reply: Reply
+    ) -> AsyncGenerator[ModelEvent, None]:
+        await asyncio.sleep(reply.first_token_s)
+        if reply.error is not None:
+            raise reply.error
+        tokens = _tokens(reply.text)
+        limit = request.sampling.max_tokens
+        kept = tokens if limit is None else tokens[:limit]
+        for count, token in enumerate(kept):
+            if count == reply.break_after_tokens:
+                raise ModelUnavailable(f"the stream of {self._model} broke off")
+            yield TextDelta(token)
+            await asyncio.sleep(reply.per_token_s)
+        for index, call in enumerate(reply.tool_calls):
+            yield ToolCallDelta(index, call.arguments, call.id, call.name)
+        reason: FinishReason = "length" if len(kept) < len(tokens) else "stop"
+        yield Completion(
+            "".join(kept),
+            "tool_calls" if reply.tool_calls else reason,
+            reply.tool_calls,
+            usage=self._usage(request, len(kept)),
+            model=self._model,
+        )
+
+    def _usage(self, request: ModelRequest, completion_tokens: int) -> Usage:
+        prompt = sum(len(_tokens(message.content)) for message in request.messages)
+        prompt += len(request.prompt_token_ids)
+        money = self._money_per_token * (prompt + completion_tokens)
+        return Usage(prompt, completion_tokens, requests=1, forwards=completion_tokens, money=money)
+
+    async def aclose(self) -> None:
+        self._closed = True
+
+
+def _in_turn(replies: list[Reply | str]) -> Callable[[ModelRequest], Reply | str]:
+    if not replies:
+        raise ValueError("a scripted model needs at least one reply")
+    remaining = iter(replies)
+    last = replies[-1]
+
+    def following(_: ModelRequest) -> Reply | str:
+        return next(remaining, last)
+
+    return following
+
+
+def _tokens(text: str) -> list[str]:
+    tokens: list[str] = []
+    start = 0
+    for end in range(1, len(text) + 1):
+        if end == len(text) or (text[end].isspace() and not text[end - 1].isspace()):
+            tokens.append(text[start:end])
+            start = end
+    return tokens

@@ -1,0 +1,62 @@
+"""Deterministic, hierarchical identifiers: a node's id is its place in the program, never random.
+
+Knows nothing of graphs; it only spells and takes apart the paths.
+
+    report                a node of the workflow
+    notes[3]              the fourth item of the map `notes`
+    refine#2              the second iteration of the loop `refine` (counted from 1)
+    notes~2               what `notes` appended in its second attempt
+    brief/summary         the node `summary` inside the sub-workflow `brief`
+    notes[3]/draft        all of these nest
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import NewType
+
+NodeId = NewType("NodeId", str)
+RunId = NewType("RunId", str)
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_LAST_STEP = re.compile(r"(/[^/\[#~]+|\[\d+\]|#\d+|~\d+)\Z")
+
+
+def is_name(text: str) -> bool:
+    """True when `text` may name a node, an input or a parameter (ASCII identifier)."""
+    return _NAME.match(text) is not None
+
+
+def inside(parent: NodeId, name: str) -> NodeId:
+    """The id of the node `name` inside the scope `parent`."""
+    return NodeId(f"{parent}/{name}")
+
+
+def item(parent: NodeId, index: int) -> NodeId:
+    """The id of item `index` (from 0) of the map `parent`."""
+    return NodeId(f"{parent}[{index}]")
+
+
+def iteration(parent: NodeId, number: int) -> NodeId:
+    """The id of iteration `number` (from 1) of the loop `parent`."""
+    return NodeId(f"{parent}#{number}")
+
+
+def attempt(node: NodeId, number: int) -> NodeId:
+    """The scope for what `node` appends in attempt `number` (from 1): the node itself at first."""
+    return node if number == 1 else NodeId(f"{node}~{number}")
+
+
+def parent_of(node: NodeId) -> NodeId | None:
+    """The enclosing scope of `node`, or None for a node at the top."""
+    found = _LAST_STEP.search(node)
+    return NodeId(node[: found.start()]) if found else None
+
+
+def run_id(flow: str, inputs: Mapping[str, object], ordinal: int = 0) -> RunId:
+    """An id made of the flow's name, its inputs and an ordinal: the same three give the same id."""
+    text = json.dumps([flow, inputs, ordinal], sort_keys=True, default=repr, ensure_ascii=True)
+    return RunId(f"{flow}-{hashlib.sha256(text.encode()).hexdigest()[:10]}")

@@ -1,0 +1,139 @@
+"""The model port: one request in, a stream of token events out.
+
+The stream is an async generator. Closing it (`aclose`, or cancelling the task that iterates)
+cancels the request where it runs, so that a server frees its KV cache and a local batch its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from weft.core.errors import ModelUnavailable
+from weft.core.values import (
+    AUTOREGRESSIVE,
+    Completion,
+    DecodeSpec,
+    JsonSchema,
+    Message,
+    ToolSpec,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are drawn. `temperature` 0 is greedy. None leaves it to the model's default."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call.
+
+    Exactly one of `messages` (chat, templated where the model runs) and `prompt_token_ids` (used as
+    they are) is given. `schema` constrains the output to JSON that fits the JSON Schema. A larger
+    `priority` is more urgent. `cache_prefix` names requests that share a prompt prefix.
+    """
+
+    messages: tuple[Message, ...] = ()
+    prompt_token_ids: tuple[int, ...] = ()
+    sampling: Sampling = field(default_factory=Sampling)
+    schema: JsonSchema | None = None
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: Literal["auto", "none", "required"] = "auto"
+    logprobs: bool = False
+    decode: DecodeSpec = AUTOREGRESSIVE
+    priority: int = 0
+    cache_prefix: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if bool(self.messages) == bool(self.prompt_token_ids):
+            raise ValueError("a request has either messages or prompt_token_ids")
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """Newly decoded text. `token_ids` and `logprobs` may be empty where the server hides them."""
+
+    text: str
+    token_ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """A piece of the arguments of tool call `index`; `id` and `name` come with its first piece."""
+
+    index: int
+    arguments: str
+    id: str = ""
+    name: str = ""
+
+
+ModelEvent = TextDelta | ToolCallDelta | Completion
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a client has found its model able to do."""
+
+    streaming: bool = True
+    structured_output: bool = False
+    tools: bool = False
+    logprobs: bool = False
+    token_ids: bool = False
+    prompt_token_ids: bool = False
+    priority: bool = False
+    prefix_reuse: bool = False
+    max_context_tokens: int | None = None
+
+
+class ModelClient(Protocol):
+    """A model that answers many requests at once."""
+
+    @property
+    def model(self) -> str:
+        """The model's name, as reports show it."""
+
+    async def capabilities(self) -> Capabilities:
+        """What the model can do; asked of the server or the weights, not assumed."""
+
+    def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Stream the answer: deltas, then exactly one `Completion` as the last event.
+
+        The deltas' texts concatenate to the completion's text. Closing the generator early cancels
+        the request.
+
+        Raises: `ModelRequestError`, `ModelUnavailable` (also when a stream breaks off half-way),
+        `ModelOverloaded`, `ModelOutputError`, `CapabilityError`, `ModelNotFound`.
+        """
+
+    async def aclose(self) -> None:
+        """Cancel what is running and let go of connections and weights. Harmless when repeated."""
+
+
+async def complete(
+    client: ModelClient,
+    request: ModelRequest,
+    on_delta: Callable[[TextDelta | ToolCallDelta], None] | None = None,
+) -> Completion:
+    """Run `request` to its end and return the completion; `on_delta` sees every piece.
+
+    Cancelling the caller closes the stream. Raises what `ModelClient.generate` raises.
+    """
+    async with aclosing(client.generate(request)) as stream:
+        async for event in stream:
+            if isinstance(event, Completion):
+                return event
+            if on_delta is not None:
+                on_delta(event)
+    raise ModelUnavailable(f"the stream of {client.model} ended without a completion")

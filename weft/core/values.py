@@ -1,0 +1,115 @@
+"""The frozen values that travel between programs, models and tools. Equality is by content.
+
+Knows no identity, storage or transport: those live with whoever keeps or sends a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+FinishReason = Literal["stop", "length", "tool_calls", "cancelled", "error"]
+JsonSchema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call a model asks for. `arguments` is JSON text as the model wrote it, not yet checked."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation. `tool_call_id` is set on a tool's answer."""
+
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What a model or a checker knows of a tool: JSON Schemas of its parameters and its result.
+
+    `result` is None where a tool does not say what it returns. `pure` promises that the same
+    arguments give the same result and that nothing else happens.
+    """
+
+    name: str
+    description: str
+    parameters: JsonSchema
+    result: JsonSchema | None = None
+    pure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a call consumed. Tokens are counted by the model that served it; `money` in US dollars.
+
+    `forwards` counts target-model forward passes where the client can tell, else 0.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    requests: int = 0
+    forwards: int = 0
+    money: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.requests + other.requests,
+            self.forwards + other.forwards,
+            self.money + other.money,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A finished model answer.
+
+    `token_ids` and `logprobs` (natural log, one per generated token) are empty where the server
+    does not return them. `text` never contains the text of tool calls.
+    """
+
+    text: str
+    finish_reason: FinishReason = "stop"
+    tool_calls: tuple[ToolCall, ...] = ()
+    token_ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lossless:
+    """A decoder whose output distribution equals plain decoding of the target model."""
+
+    method: str = "autoregressive"
+    options: tuple[tuple[str, str | int | float | bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lossy:
+    """A decoder that may change the output; it has to be asked for by name."""
+
+    method: str
+    options: tuple[tuple[str, str | int | float | bool], ...] = ()
+
+
+DecodeSpec = Lossless | Lossy
+AUTOREGRESSIVE = Lossless()

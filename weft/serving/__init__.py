@@ -1,0 +1,1 @@
+"""Models: clients of servers, models in this process, weights. Alone in importing torch and HTTP."""
