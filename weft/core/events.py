@@ -34,7 +34,7 @@ class NodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a node ended. `via` says what stood in for its own work, `failure` why it did not succeed.
+    """How a node ended. `via` says what stood in for its own work, `failure` what went wrong.
 
     A skipped node with a `failure` was cut off by it; one without was left out on purpose.
     """

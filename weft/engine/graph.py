@@ -1,265 +1,103 @@
-"""What a program is to the engine: nodes, edges, joins and policies. Immutable; runs nothing.
-
-A node's work is an async function. It returns the node's value, or one of three requests:
-
-    Skip    leave this node and what depends on it out, on purpose
-    Ask     pause until a person answers, then go on with `then`
-    Grow    append nodes, pause until they are joined, then go on with `then`
-
-Map, loop, branch and sub-workflow are all works that return `Grow` (see `weft.engine.kinds`).
-"""
+"""A checked set of nodes, ready to run. Immutable; knows nothing of what the nodes do."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, Final, Literal, Protocol
+from collections.abc import Iterable, Mapping, Sequence
 
-from weft.core.budget import Budget
-from weft.core.events import Outcome
+from weft.core.events import NodeInfo
 from weft.core.ids import NodeId
-from weft.core.values import Usage
+from weft.engine.checks import check
+from weft.engine.node import (
+    ALL,
+    ANY,
+    DEFAULT_POLICY,
+    MISSING,
+    Ask,
+    Cache,
+    Edge,
+    Grow,
+    Inputs,
+    Join,
+    Limit,
+    Missing,
+    Node,
+    NodeContext,
+    Policy,
+    Retry,
+    Skip,
+    Streamed,
+    Then,
+    Work,
+    best_effort,
+    first_valid,
+    quorum,
+)
+
+__all__ = [
+    "ALL",
+    "ANY",
+    "DEFAULT_POLICY",
+    "MISSING",
+    "Ask",
+    "Cache",
+    "Edge",
+    "Graph",
+    "Grow",
+    "Inputs",
+    "Join",
+    "Limit",
+    "Missing",
+    "Node",
+    "NodeContext",
+    "Policy",
+    "Retry",
+    "Skip",
+    "Streamed",
+    "Then",
+    "Work",
+    "best_effort",
+    "first_valid",
+    "quorum",
+]
 
 
-class Missing(Enum):
-    """The type of `MISSING`, which tells "not given" from None."""
+class Graph:
+    """The nodes of a program, in declared order.
 
-    MISSING = "missing"
+    `keep` names nodes whose values are wanted for themselves, so that no join cancels them.
+    `ranks` gives each node's remaining critical path: its weight plus the longest way to a sink.
 
-
-MISSING: Final = Missing.MISSING
-
-
-class NodeContext(Protocol):
-    """What a node's work may ask of the run it is part of."""
-
-    @property
-    def node(self) -> NodeId:
-        """The node's id."""
-
-    @property
-    def scope(self) -> NodeId:
-        """The prefix for ids of nodes this work appends; differs from `node` in a later attempt."""
-
-    @property
-    def attempt(self) -> int:
-        """Which attempt this is, from 1."""
-
-    @property
-    def priority(self) -> int:
-        """How urgent the node is: its remaining critical path, in thousandths of a weight unit."""
-
-    def log(self, text: str) -> None:
-        """Show people a line (event `NodeLogged`)."""
-
-    def stream(self, text: str, tokens: int = 0) -> None:
-        """Show output while it is produced (event `NodeStreamed`)."""
-
-    def spend(self, usage: Usage) -> None:
-        """Report consumption; the budgets of the node, its scopes and the run are charged."""
-
-    def tokens_left(self) -> int | None:
-        """The smallest token allowance left in the budgets that this node is charged to."""
-
-    def append(self, nodes: Sequence[Node]) -> None:
-        """Add nodes now, while this work goes on. They end before this node does.
-
-        Raises: `BuildError` when they do not fit the graph.
-        """
-
-    async def outcome(self, node: NodeId) -> Outcome:
-        """Wait until `node` has ended."""
-
-    def items(self, streamed: Streamed) -> AsyncIterator[Any]:
-        """The values of a streamed map in declared order, each once it and those before are done.
-
-        Raises: the item's failure as a `RunError`. Items left out on purpose do not appear.
-        """
-
-
-Inputs = Mapping[str, Any]
-Work = Callable[[NodeContext, Inputs], Awaitable[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Streamed:
-    """What a streaming edge delivers: the item nodes of a map that is still running, in order."""
-
-    nodes: tuple[NodeId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """The node waits for `source`; its value arrives as `inputs[name]`. No name: order only.
-
-    `stream`: wait only until `source` has grown its items, and receive `Streamed` instead of the
-    list (or the list itself, when the source turns out to be complete or not a map).
+    Raises: `DuplicateName`, `UnknownReference`, `JoinError`, `CycleError`.
     """
 
-    source: NodeId
-    name: str = ""
-    stream: bool = False
+    __slots__ = ("keep", "name", "nodes", "order", "ranks")
+
+    def __init__(self, name: str, nodes: Sequence[Node], keep: Iterable[NodeId] = ()) -> None:
+        self.name = name
+        self.nodes = tuple(nodes)
+        self.keep = frozenset(keep)
+        self.order = check(self.nodes)
+        self.ranks = ranks(self.nodes, self.order)
 
 
-JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
+def ranks(nodes: Sequence[Node], order: Sequence[NodeId], base: float = 0.0) -> dict[NodeId, float]:
+    """Each node's weight plus the heaviest way from it to a sink, plus `base`.
 
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    """When a node has enough of its inputs, or a growing node enough of its children.
-
-    all           every branch succeeded (branches left out on purpose are dropped)
-    any           one branch succeeded
-    quorum        `k` branches succeeded
-    first_valid   one branch succeeded with a value that `valid` accepts
-    best_effort   every branch ended; `default` stands in for those that failed
-
-    `cancel_rest`: branches that are no longer needed are cancelled as soon as the join is decided,
-    unless somebody else needs them. Branches decided in the same turn count in declared order.
-    `valid` must be a fast, pure function; when it raises, the value is not valid.
+    `order` is a topological order of `nodes`. Edges from outside are ignored.
     """
-
-    mode: JoinMode = "all"
-    k: int = 1
-    valid: Callable[[Any], bool] | None = None
-    default: Any = None
-    cancel_rest: bool = False
-
-
-ALL: Final = Join()
-ANY: Final = Join("any")
-
-
-def quorum(k: int, *, cancel_rest: bool = True) -> Join:
-    """`k` branches must succeed; the others are cancelled."""
-    return Join("quorum", k=k, cancel_rest=cancel_rest)
+    by_id: Mapping[NodeId, Node] = {node.id: node for node in nodes}
+    longest = dict.fromkeys(order, base)
+    for node_id in reversed(order):
+        node = by_id[node_id]
+        rank = longest[node_id] = longest[node_id] + node.policy.weight
+        for edge in node.edges:
+            if longest.get(edge.source, rank) < rank:
+                longest[edge.source] = rank
+    return longest
 
 
-def first_valid(valid: Callable[[Any], bool] | None = None) -> Join:
-    """The first branch whose value `valid` accepts (without it: any); losers are cancelled."""
-    return Join("first_valid", valid=valid, cancel_rest=True)
-
-
-def best_effort(default: Any = None) -> Join:
-    """Whatever succeeded, with `default` for the rest."""
-    return Join("best_effort", default=default)
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """Repeat a node when its error is `retryable`.
-
-    `attempts` counts the first one. Attempt n+1 waits delay_s * factor**(n-1), at most
-    `max_delay_s`, varied by up to `jitter` of itself; an error's own `retry_after_s` is the least it waits.
-    """
-
-    attempts: int = 3
-    delay_s: float = 0.5
-    factor: float = 2.0
-    max_delay_s: float = 30.0
-    jitter: float = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Cache:
-    """Reuse a result for equal inputs. `identity` names the definition of the work itself."""
-
-    identity: str
-    ttl_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A budget and what happens when it is spent.
-
-    stop      nothing that it pays for starts any more, what runs is cancelled
-    degrade   what runs goes on; nodes that spend take their `degrade` node, their default, or are
-              left out; nodes that do not spend go on
-    """
-
-    budget: Budget
-    on_reached: Literal["stop", "degrade"] = "stop"
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What happens around a node's work.
-
-    `timeout_s` bounds one attempt, with everything the node appends. When the last attempt fails:
-    `fallback` runs in the node's place; else `default` becomes its value; else the node fails, and
-    what depends on it is skipped. `on_failure`: "fail" also marks the run as failed, "skip" not.
-
-    `resource` is the class of slot the work takes while it runs (None: only a general slot).
-    `spends` marks work that costs tokens or money. `degrade` runs instead once a budget is spent.
-    `weight` is the expected duration in any unit; it only orders nodes that wait for slots.
-    """
-
-    timeout_s: float | None = None
-    retry: Retry | None = None
-    fallback: Node | None = None
-    default: Any = MISSING
-    on_failure: Literal["fail", "skip"] = "fail"
-    resource: str | None = None
-    cache: Cache | None = None
-    limit: Limit | None = None
-    spends: bool = False
-    degrade: Node | None = None
-    weight: float = 1.0
-
-
-DEFAULT_POLICY: Final = Policy()
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One unit of the program.
-
-    `work` receives the values of `edges` under their names, and `given` (constants) beside them.
-    With a join other than "all", only the branches that won are among the inputs.
-    `kind` is a word for people: "tool", "model", "map" and so on.
-    """
-
-    id: NodeId
-    work: Work
-    edges: tuple[Edge, ...] = ()
-    given: Inputs = field(default_factory=dict)
-    join: Join = ALL
-    policy: Policy = DEFAULT_POLICY
-    kind: str = "call"
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """Returned by a work: leave this node out on purpose; not a failure."""
-
-    reason: str = ""
-
-
-Then = Callable[[NodeContext, Any], Awaitable[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Returned by a work: wait for a person. `then` gets the answer, else it is the value."""
-
-    question: str
-    schema: Mapping[str, Any] = field(default_factory=dict)
-    then: Then | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Grow:
-    """Returned by a work: append `nodes`, join `results` (ids among them, in order), go on.
-
-    `then` gets the list of the joined values in declared order; without it the list is the value.
-    "any" and "first_valid" deliver a list of one. At most `width` of `results` are under way at
-    once. `items` offers `results` to streaming consumers.
-    """
-
-    nodes: tuple[Node, ...]
-    results: tuple[NodeId, ...]
-    then: Then | None = None
-    join: Join = ALL
-    width: int | None = None
-    items: bool = False
+def info(node: Node, parent: NodeId | None = None) -> NodeInfo:
+    """What viewers need to know of `node`."""
+    return NodeInfo(
+        node.id, node.kind, tuple(edge.source for edge in node.edges), node.policy.resource, parent
+    )

@@ -1,0 +1,91 @@
+"""The words scheduler and runner exchange: signals in, commands (and events) out. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from weft.core.errors import WeftError
+from weft.core.events import Event
+from weft.core.ids import NodeId
+from weft.engine.node import Work
+from weft.engine.state import NodeState
+
+TimerKind = Literal["timeout", "retry", "budget", "deadline"]
+
+
+class Returned(NamedTuple):
+    """The work that `state` started at `epoch` returned `value`, or the cache had it."""
+
+    state: NodeState
+    epoch: int
+    value: Any
+    cached: bool = False
+
+
+class Raised(NamedTuple):
+    """The work that `state` started at `epoch` raised."""
+
+    state: NodeState
+    epoch: int
+    error: WeftError
+
+
+class Fired(NamedTuple):
+    """A timer went off. `state` is None for the run's own."""
+
+    state: NodeState | None
+    epoch: int
+    kind: TimerKind
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested:
+    """Somebody wants `node` (None: the whole run) to end."""
+
+    reason: str
+    node: NodeId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A person answered the question of `node`."""
+
+    node: NodeId
+    value: Any
+
+
+Signal = Returned | Raised | Fired | CancelRequested | Answered
+
+
+class Start(NamedTuple):
+    """Run `work(context, argument)` and report under `epoch`."""
+
+    state: NodeState
+    epoch: int
+    work: Work
+    argument: Any
+
+
+class Stop(NamedTuple):
+    """Cancel what runs for `state`; nobody waits for its answer any more."""
+
+    state: NodeState
+
+
+class SetTimer(NamedTuple):
+    """Send `Fired(state, epoch, kind)` after `delay_s`."""
+
+    state: NodeState | None
+    epoch: int
+    kind: TimerKind
+    delay_s: float
+
+
+class ClearTimers(NamedTuple):
+    """Forget the timers of `state`."""
+
+    state: NodeState
+
+
+Command = Start | Stop | SetTimer | ClearTimers | Event

@@ -1,0 +1,68 @@
+"""What a running node sees of its run; implements `NodeContext`. Holds no state of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.core.errors import RunError
+from weft.core.events import NodeLogged, NodeStreamed, Outcome
+from weft.core.ids import NodeId, attempt
+from weft.core.values import Usage
+from weft.engine.node import Node, Streamed
+from weft.engine.state import NodeState
+
+if TYPE_CHECKING:
+    from weft.engine.runner import Run
+
+
+class Context:
+    """Use it in the event loop's thread only, and only while the node's work runs."""
+
+    __slots__ = ("_run", "_state")
+
+    def __init__(self, run: Run, state: NodeState) -> None:
+        self._run = run
+        self._state = state
+
+    @property
+    def node(self) -> NodeId:
+        return self._state.node.id
+
+    @property
+    def scope(self) -> NodeId:
+        return attempt(self._state.node.id, max(1, self._state.attempt))
+
+    @property
+    def attempt(self) -> int:
+        return self._state.attempt
+
+    @property
+    def priority(self) -> int:
+        return int(self._state.rank * 1000)
+
+    def log(self, text: str) -> None:
+        self._run.emit(NodeLogged(self.node, text, self._run.elapsed_s))
+
+    def stream(self, text: str, tokens: int = 0) -> None:
+        self._run.emit(NodeStreamed(self.node, text, tokens, self._run.elapsed_s))
+
+    def spend(self, usage: Usage) -> None:
+        self._run.spend(self._state, usage)
+
+    def tokens_left(self) -> int | None:
+        return self._run.tokens_left(self._state)
+
+    def append(self, nodes: Sequence[Node]) -> None:
+        self._run.append(self._state, nodes)
+
+    async def outcome(self, node: NodeId) -> Outcome:
+        return await self._run.outcome(node)
+
+    async def items(self, streamed: Streamed) -> AsyncIterator[Any]:
+        for node in streamed.nodes:
+            outcome = await self._run.outcome(node)
+            if outcome.ok:
+                yield outcome.value
+            elif outcome.failure is not None:
+                raise RunError(f"item {node} {outcome.status}: {outcome.failure.message}")

@@ -1,0 +1,43 @@
+"""What a node receives: the values of its inputs, or of the children it waited for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from weft.core.ids import NodeId
+from weft.engine.node import MISSING, Edge, Join, Streamed
+from weft.engine.state import NodeState
+
+States = Mapping[NodeId, NodeState]
+
+
+def inputs(state: NodeState, states: States) -> dict[str, Any]:
+    """The constants and input values of a node that starts, under the names of its edges."""
+    node = state.node
+    values = dict(node.given)
+    won = state.winners
+    for edge in node.edges:
+        if edge.name and (won is None or edge.source in won):
+            value = _delivered(edge, states[edge.source], node.join)
+            if value is not MISSING:
+                values[edge.name] = value
+    return values
+
+
+def joined(winners: Sequence[NodeId], join: Join, states: States) -> list[Any]:
+    """The values of the children that a join decided for, in declared order."""
+    values = [_value(states[child], join) for child in winners]
+    return [value for value in values if value is not MISSING]
+
+
+def _delivered(edge: Edge, source: NodeState, join: Join) -> Any:
+    if edge.stream and source.streams and (source.outcome is None or not source.outcome.ok):
+        assert source.growth is not None
+        return Streamed(source.growth.grow.results)
+    return _value(source, join)
+
+
+def _value(source: NodeState, join: Join) -> Any:
+    outcome = source.outcome
+    return outcome.value if outcome is not None and outcome.ok else join.default

@@ -1,0 +1,121 @@
+"""Which nodes of a growing graph have what they wait for. Starts nothing, ends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from weft.core.errors import Failure
+from weft.core.ids import NodeId
+from weft.engine.join import JoinCount, Verdict
+from weft.engine.node import Node
+from weft.engine.state import NodeState, Phase
+
+READY = Verdict()
+Decided = tuple[NodeState, Verdict]
+
+
+class Frontier:
+    """All node states of a run, and the edges between them.
+
+    `add`, `ended` and `grew` yield the nodes whose inputs are decided by that, each with the
+    verdict. A node is yielded once; one that is no longer pending is never yielded.
+    """
+
+    def __init__(self) -> None:
+        self.states: dict[NodeId, NodeState] = {}
+
+    def add(
+        self, nodes: Sequence[Node], ranks: Mapping[NodeId, float], parent: NodeState | None
+    ) -> Iterator[Decided]:
+        """Take in checked `nodes`."""
+        states = self.states
+        added = []
+        for node in nodes:
+            state = NodeState(node, len(states), ranks[node.id], parent)
+            states[node.id] = state
+            added.append(state)
+        if parent is not None:
+            parent.open += len(added)
+            if parent.children is None:
+                parent.children = list(added)
+            else:
+                parent.children += added
+        for state in added:
+            yield from self._connect(state)
+
+    def _connect(self, state: NodeState) -> Iterator[Decided]:
+        node = state.node
+        if node.join.mode != "all":
+            state.count = JoinCount(node.join, [edge.source for edge in node.edges])
+        arrived = []
+        state.missing = len(node.edges)
+        for edge in node.edges:
+            source = self.states[edge.source]
+            if source.outcome is not None:
+                arrived.append(source)
+            elif not edge.stream:
+                if source.dependents is None:
+                    source.dependents = []
+                source.dependents.append(state)
+            elif source.streams:
+                state.missing -= 1
+            else:
+                if source.watchers is None:
+                    source.watchers = []
+                source.watchers.append(state)
+        if state.missing == 0:
+            yield state, READY
+        for source in arrived:
+            yield from self._arrive(state, source)
+
+    def ended(self, source: NodeState) -> Iterator[Decided]:
+        """`source` has its outcome."""
+        for waiting in source.dependents or ():
+            yield from self._arrive(waiting, source)
+        if source.watchers is not None and not source.streams:
+            for waiting in source.watchers:
+                yield from self._arrive(waiting, source)
+
+    def grew(self, source: NodeState) -> Iterator[Decided]:
+        """`source` has appended its items."""
+        if source.watchers is not None and source.streams:
+            for waiting in source.watchers:
+                yield from self._met(waiting)
+
+    def _arrive(self, waiting: NodeState, source: NodeState) -> Iterator[Decided]:
+        outcome = source.outcome
+        if waiting.phase is not Phase.PENDING or outcome is None:
+            return
+        if waiting.count is not None:
+            verdict = waiting.count.arrive(source.node.id, outcome)
+            if verdict is not None:
+                yield waiting, verdict
+        elif outcome.status == "succeeded":
+            yield from self._met(waiting)
+        elif outcome.failure is None:
+            yield waiting, Verdict(left_out=True)
+        else:
+            yield waiting, Verdict(failure=_upstream(source))
+
+    def _met(self, waiting: NodeState) -> Iterator[Decided]:
+        waiting.missing -= 1
+        if waiting.missing == 0 and waiting.phase is Phase.PENDING:
+            yield waiting, READY
+
+    def sources(self, state: NodeState) -> list[NodeState]:
+        """The nodes that `state` takes its inputs from."""
+        return [self.states[edge.source] for edge in state.node.edges]
+
+
+def needed(state: NodeState, besides: NodeState) -> bool:
+    """Whether anybody but `besides` still waits for `state`."""
+    waiting = [*(state.dependents or ()), *(state.watchers or ())]
+    return any(other is not besides and other.phase is not Phase.ENDED for other in waiting)
+
+
+def _upstream(source: NodeState) -> Failure | None:
+    outcome = source.outcome
+    if outcome is None or outcome.status == "skipped":
+        return outcome.failure if outcome is not None else None
+    why = "failed" if outcome.status == "failed" else "was cancelled"
+    return Failure("Upstream", f"needs {source.node.id}, which {why}")

@@ -1,0 +1,103 @@
+"""When enough branches have ended: one join's running count. Pure; cancels nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.core.errors import Failure
+from weft.core.events import Outcome
+from weft.core.ids import NodeId
+from weft.engine.node import Join
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A decided join: `winners` in declared order, or a `failure` when it can never be satisfied.
+
+    `left_out`: every branch was left out on purpose, so the joining node is too.
+    """
+
+    winners: tuple[NodeId, ...] = ()
+    failure: Failure | None = None
+    left_out: bool = False
+
+
+class JoinCount:
+    """Counts the branches of one join as they end. Each branch arrives exactly once."""
+
+    __slots__ = ("_bad", "_join", "_left_out", "_open", "_won", "sources")
+
+    def __init__(self, join: Join, sources: Sequence[NodeId]) -> None:
+        self._join = join
+        self.sources = {source: index for index, source in enumerate(sources)}
+        self._open = len(self.sources)
+        self._won: list[NodeId] = []
+        self._bad: list[tuple[int, Failure]] = []
+        self._left_out = 0
+
+    def start(self) -> Verdict | None:
+        """The verdict before any branch ended: only a join of no branches has one."""
+        return None if self._open else self._final()
+
+    def arrive(self, source: NodeId, outcome: Outcome) -> Verdict | None:
+        """Count the end of branch `source`; the verdict, once this arrival decides the join."""
+        self._open -= 1
+        if outcome.ok:
+            self._won_or_not(source, outcome)
+        elif outcome.failure is None:
+            self._left_out += 1
+        else:
+            self._bad.append((self.sources[source], outcome.failure))
+        if self._join.mode in ("all", "best_effort"):
+            return None if self._open else self._final()
+        if len(self._won) >= self._needed:
+            return Verdict(self._in_order())
+        return self._final() if len(self._won) + self._open < self._needed else None
+
+    @property
+    def _needed(self) -> int:
+        return self._join.k if self._join.mode == "quorum" else 1
+
+    def _won_or_not(self, source: NodeId, outcome: Outcome) -> None:
+        valid = self._join.valid
+        if self._join.mode != "first_valid" or valid is None:
+            self._won.append(source)
+            return
+        try:
+            accepted, why = bool(valid(outcome.value)), "is not valid"
+        except Exception as error:  # noqa: BLE001 - a user's predicate may raise anything
+            accepted, why = False, f"made the test for validity raise {error!r}"
+        if accepted:
+            self._won.append(source)
+        else:
+            failure = Failure("NotValid", f"the value of {source} {why}")
+            self._bad.append((self.sources[source], failure))
+
+    def _in_order(self) -> tuple[NodeId, ...]:
+        return tuple(sorted(self._won, key=self.sources.__getitem__))
+
+    def _final(self) -> Verdict:
+        mode = self._join.mode
+        if mode == "best_effort":
+            places = [index for index, _ in self._bad] + [self.sources[won] for won in self._won]
+            ended = list(self.sources)
+            return Verdict(tuple(ended[place] for place in sorted(places)))
+        if mode == "all" and not self._bad:
+            return Verdict(self._in_order())
+        if self._left_out and not self._bad and not self._won:
+            return Verdict(left_out=True)
+        return Verdict(failure=self._unsatisfied())
+
+    def _unsatisfied(self) -> Failure:
+        total = len(self.sources)
+        needed = total - self._left_out if self._join.mode == "all" else self._needed
+        why = "; ".join(failure.message for _, failure in sorted(self._bad, key=lambda b: b[0])[:3])
+        more = f" and {len(self._bad) - 3} more" if len(self._bad) > 3 else ""
+        retryable = any(failure.retryable for _, failure in self._bad)
+        return Failure(
+            "JoinUnsatisfied",
+            f"{len(self._won)} of {total} branches succeeded, {needed} needed"
+            + (f": {why}{more}" if why else ""),
+            retryable=retryable,
+        )

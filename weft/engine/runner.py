@@ -1,0 +1,368 @@
+"""The thin async shell around the scheduler: performs its commands and tells it what happened.
+
+Every task, timer and waiter of a run belongs to its `Run` and is gone when `wait` returns, but for
+code that refuses to be cancelled: that is named in the result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from weft.core.errors import InternalError, NodeFailed, UnknownReference, convert
+from weft.core.events import (
+    Event,
+    Listener,
+    NodeFinished,
+    NodeLogged,
+    Outcome,
+    RunFinished,
+    RunStarted,
+)
+from weft.core.ids import NodeId, RunId, run_id
+from weft.core.ports import Clock, Entry, ResultStore, Timer
+from weft.core.ports.clock import SystemClock
+from weft.core.values import Usage
+from weft.engine import caching
+from weft.engine.commands import (
+    Answered,
+    CancelRequested,
+    ClearTimers,
+    Command,
+    Fired,
+    Raised,
+    Returned,
+    SetTimer,
+    Signal,
+    Start,
+    Stop,
+)
+from weft.engine.context import Context
+from weft.engine.graph import Graph, info
+from weft.engine.node import Ask, Cache, Node
+from weft.engine.options import RunOptions
+from weft.engine.result import RunResult, reasons, status
+from weft.engine.scheduler import Scheduler
+from weft.engine.state import NodeState, Phase
+
+_OPTIONS = RunOptions()
+
+
+class Run:
+    """One execution of a graph.
+
+    `listeners` get every event at once, in order; one that raises is told no more, and the result
+    says so. `store` serves nodes that have a cache policy.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: RunOptions = _OPTIONS,
+        *,
+        run: RunId | None = None,
+        clock: Clock | None = None,
+        store: ResultStore | None = None,
+        listeners: Iterable[Listener] = (),
+    ) -> None:
+        self.id = run or run_id(graph.name, {})
+        self._graph = graph
+        self._options = options
+        self._clock = clock or SystemClock()
+        self._store = store
+        self._listeners = list(listeners)
+        self._scheduler = Scheduler(graph, options)
+        self._inbox: list[Signal] = []
+        self._turn_is_due = False
+        self._tasks: dict[NodeState, asyncio.Task[None]] = {}
+        self._unwinding: dict[asyncio.Task[None], NodeId] = {}
+        self._timers: dict[NodeState | None, list[Timer]] = {}
+        self._keys: dict[NodeId, tuple[str, float | None]] = {}
+        self._waiters: dict[NodeId, list[asyncio.Future[Outcome]]] = {}
+        self._complaints: list[str] = []
+        self._started_s = 0.0
+
+    # -- the door ----------------------------------------------------------------------------
+
+    async def wait(self) -> RunResult:
+        """Run to the end. A failed node does not raise: look at the result.
+
+        Cancelling the caller cancels the run, lets it unwind, and goes on as a cancellation.
+        """
+        if self._started_s:
+            raise InternalError(f"{self.id} is already under way; a Run runs once")
+        self._loop = asyncio.get_running_loop()
+        self._done: asyncio.Future[None] = self._loop.create_future()
+        self._started_s = self._clock.now() or 1e-9
+        self._announce()
+        try:
+            self._perform(self._scheduler.begin())
+            await self._done
+        except asyncio.CancelledError:
+            self._inbox.clear()
+            ended = [CancelRequested("the caller was cancelled")]
+            self._perform(self._scheduler.advance(ended, self.elapsed_s))
+            self._conclude(await self._close())
+            raise
+        except InternalError:
+            await self._close()
+            raise
+        return self._conclude(await self._close())
+
+    def cancel(self, reason: str = "cancelled", node: NodeId | None = None) -> None:
+        """End the run, or one node of it with everything inside, keeping what is done."""
+        self._signal(CancelRequested(reason, node))
+
+    def answer(self, node: NodeId, value: Any) -> None:
+        """Answer the question of `node`. Raises `UnknownReference` when it asks none."""
+        if node not in self._scheduler.questions:
+            asking = ", ".join(self._scheduler.questions) or "nothing"
+            raise UnknownReference(f"{node!r} asks nothing", hint=f"asking: {asking}")
+        self._signal(Answered(node, value))
+
+    @property
+    def questions(self) -> Mapping[NodeId, Ask]:
+        """The nodes that wait for a person."""
+        return dict(self._scheduler.questions)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run started."""
+        return self._clock.now() - self._started_s
+
+    # -- the loop ----------------------------------------------------------------------------
+
+    def _signal(self, signal: Signal) -> None:
+        self._inbox.append(signal)
+        if not self._turn_is_due and self._started_s:
+            self._turn_is_due = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """One turn: drain what happened, let the scheduler decide, perform."""
+        self._turn_is_due = False
+        signals, self._inbox = self._inbox, []
+        if len(signals) > 1:
+            signals.sort(key=_declared_order)
+        try:
+            self._perform(self._scheduler.advance(signals, self.elapsed_s))
+        except Exception as error:  # noqa: BLE001 - our own bug must end the run, not hang it
+            self._crash(error)
+
+    def _perform(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            if isinstance(command, Start):
+                self._start(command)
+            elif isinstance(command, Stop):
+                self._stop(command.state)
+            elif isinstance(command, SetTimer):
+                self._set_timer(command)
+            elif isinstance(command, ClearTimers):
+                self._clear_timers(command.state)
+            else:
+                self.emit(command)
+        if self._scheduler.done and not self._done.done():
+            self._done.set_result(None)
+
+    # -- commands ----------------------------------------------------------------------------
+
+    def _start(self, start: Start) -> None:
+        policy = start.state.node.policy
+        if policy.cache is None or self._store is None or start.work is not start.state.node.work:
+            work = self._attempt(start)
+        else:
+            work = self._attempt_cached(start, policy.cache, self._store)
+        self._tasks[start.state] = self._loop.create_task(work)
+
+    async def _attempt(self, start: Start) -> None:
+        state, epoch, work, argument = start
+        signal: Signal
+        try:
+            value = await work(Context(self, state), argument)
+        except asyncio.CancelledError:
+            if state.epoch != epoch:
+                return
+            error = NodeFailed("its own code raised CancelledError", node=state.node.id)
+            signal = Raised(state, epoch, error)
+        except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - it is an outcome
+            signal = Raised(state, epoch, convert(error, state.node.id))
+        else:
+            signal = Returned(state, epoch, value)
+        if state.epoch == epoch:
+            del self._tasks[state]
+            self._signal(signal)
+
+    async def _attempt_cached(self, start: Start, cache: Cache, store: ResultStore) -> None:
+        key = caching.key(cache, start.argument)
+        entry = None if key is None else await self._look_up(start.state, key, store)
+        if start.state.epoch != start.epoch:
+            return
+        if entry is not None:
+            del self._tasks[start.state]
+            self._signal(Returned(start.state, start.epoch, entry.value, cached=True))
+            return
+        if key is not None:
+            self._keys[start.state.node.id] = (key, cache.ttl_s)
+        await self._attempt(start)
+
+    async def _look_up(self, state: NodeState, key: str, store: ResultStore) -> Entry | None:
+        try:
+            return await store.get(key)
+        except asyncio.CancelledError:
+            return None
+        except Exception as error:  # noqa: BLE001 - a broken cache must not fail a node
+            self._log(state.node.id, f"the cache cannot be read: {error}")
+            return None
+
+    async def _keep(self, node: NodeId, value: object, store: ResultStore) -> None:
+        key, ttl_s = self._keys.pop(node)
+        try:
+            await store.put(key, value, ttl_s)
+        except Exception as error:  # noqa: BLE001 - a broken cache must not fail a node
+            self._log(node, f"the result is not cached: {error}")
+
+    def _stop(self, state: NodeState) -> None:
+        task = self._tasks.pop(state, None)
+        if task is not None:
+            self._unwinding[task] = state.node.id
+            task.add_done_callback(lambda done: self._unwinding.pop(done, None))
+            task.cancel()
+
+    def _set_timer(self, command: SetTimer) -> None:
+        state, epoch, kind, delay_s = command
+        timer = self._clock.call_later(delay_s, lambda: self._signal(Fired(state, epoch, kind)))
+        self._timers.setdefault(state, []).append(timer)
+
+    def _clear_timers(self, state: NodeState | None) -> None:
+        for timer in self._timers.pop(state, ()):
+            timer.cancel()
+
+    def emit(self, event: Event) -> None:
+        """Tell every listener; serve those who wait for a node."""
+        if type(event) is NodeFinished:
+            self._node_finished(event)
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception as error:  # noqa: BLE001 - a viewer must not break what it views
+                self._listeners = [other for other in self._listeners if other is not listener]
+                self._complaints.append(f"a listener raised {error!r} and is told no more")
+
+    def _node_finished(self, event: NodeFinished) -> None:
+        for waiter in self._waiters.pop(event.node, ()):
+            if not waiter.done():
+                waiter.set_result(event.outcome)
+        if event.node in self._keys and self._store is not None:
+            if event.outcome.ok and not event.outcome.via:
+                keeping = self._keep(event.node, event.outcome.value, self._store)
+                task = self._loop.create_task(keeping)
+                self._unwinding[task] = event.node
+                task.add_done_callback(lambda done: self._unwinding.pop(done, None))
+            else:
+                del self._keys[event.node]
+
+    def _log(self, node: NodeId, text: str) -> None:
+        self.emit(NodeLogged(node, text, self.elapsed_s))
+
+    # -- what works ask for (see Context) ----------------------------------------------------
+
+    def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
+        """Add nodes to a node that is running."""
+        self._must_run(parent)
+        self._perform(self._scheduler.append(parent, nodes, self.elapsed_s))
+
+    def spend(self, state: NodeState, usage: Usage) -> None:
+        """Charge consumption."""
+        self._perform(self._scheduler.spend(state, usage, self.elapsed_s))
+
+    def tokens_left(self, state: NodeState) -> int | None:
+        """The smallest token allowance left for a node."""
+        return self._scheduler.ledger.tokens_left(state)
+
+    async def outcome(self, node: NodeId) -> Outcome:
+        """Wait for the end of a node."""
+        state = self._scheduler.states.get(node)
+        if state is None:
+            raise UnknownReference(f"there is no node {node!r}", node=node)
+        if state.outcome is not None:
+            return state.outcome
+        waiter: asyncio.Future[Outcome] = self._loop.create_future()
+        self._waiters.setdefault(node, []).append(waiter)
+        return await waiter
+
+    def _must_run(self, state: NodeState) -> None:
+        if state.phase is not Phase.RUNNING:
+            raise InternalError("only a running node may append nodes", node=state.node.id)
+
+    # -- beginning and end -------------------------------------------------------------------
+
+    def _announce(self) -> None:
+        nodes = tuple(info(node) for node in self._graph.nodes)
+        wall = self._clock.wall().isoformat(timespec="milliseconds")
+        limits = dict(self._options.limits)
+        if self._options.max_concurrency is not None:
+            limits[""] = self._options.max_concurrency
+        self.emit(RunStarted(self.id, self._graph.name, wall, nodes, limits))
+
+    def _crash(self, error: Exception) -> None:
+        if not self._done.done():
+            bug = error if isinstance(error, InternalError) else InternalError(repr(error))
+            bug.__cause__ = error
+            self._done.set_exception(bug)
+
+    async def _close(self) -> tuple[NodeId, ...]:
+        """Cancel what is left, wait for it within the grace period; name what stays."""
+        for state in list(self._tasks):
+            self._stop(state)
+        for owner in list(self._timers):
+            self._clear_timers(owner)
+        if self._unwinding:
+            await _all_done(list(self._unwinding), self._options.grace_s, self._clock)
+        return tuple(sorted(set(self._unwinding.values())))
+
+    def _conclude(self, leaked: tuple[NodeId, ...]) -> RunResult:
+        states = list(self._scheduler.states.values())
+        ended_by = self._scheduler.ended_by
+        said = [*self._scheduler.reasons, *reasons(states, ended_by), *self._complaints]
+        if leaked:
+            said.append(f"still running after cancellation: {', '.join(leaked)}")
+        result = RunResult(
+            self.id,
+            status(states, ended_by),
+            {state.node.id: state.outcome for state in states if state.outcome is not None},
+            self._scheduler.ledger.total,
+            self.elapsed_s,
+            tuple(dict.fromkeys(said)),
+            leaked,
+        )
+        self.emit(RunFinished(result.status, result.usage, result.reasons, result.wall_s, leaked))
+        return result
+
+
+async def _all_done(tasks: list[asyncio.Task[None]], grace_s: float, clock: Clock) -> None:
+    """Wait until all `tasks` are done or `grace_s` has passed, on the run's own clock."""
+    enough = asyncio.get_running_loop().create_future()
+    left = len(tasks)
+
+    def stop_waiting() -> None:
+        if not enough.done():
+            enough.set_result(None)
+
+    def one_done(_: asyncio.Task[None]) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            stop_waiting()
+
+    timer = clock.call_later(grace_s, stop_waiting)
+
+    for task in tasks:
+        task.add_done_callback(one_done)
+    await enough
+    timer.cancel()
+
+
+def _declared_order(signal: Signal) -> int:
+    state = getattr(signal, "state", None)
+    return -1 if state is None else state.order

@@ -1,0 +1,146 @@
+"""What the scheduler remembers of one node of a run. Data only."""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import IntEnum
+from typing import Any
+
+from weft.core.budget import Budget
+from weft.core.errors import Failure, WeftError
+from weft.core.events import Outcome, Via
+from weft.core.ids import NodeId
+from weft.core.values import Usage
+from weft.engine.join import JoinCount
+from weft.engine.node import MISSING, Grow, Limit, Node, Then
+
+
+class Phase(IntEnum):
+    """Where a node is in its life. It only ever ends once."""
+
+    PENDING = 0  # inputs are missing
+    QUEUED = 1  # ready, waits for a slot
+    RUNNING = 2  # its work, or the continuation of its work, runs
+    WAITING = 3  # waits for the nodes it appended
+    ASKING = 4  # waits for a person
+    BACKOFF = 5  # waits before its next attempt
+    ENDED = 6
+
+
+class Account:
+    """What was charged to one limit so far. `reached` says in words that it is spent."""
+
+    __slots__ = ("limit", "reached", "scope", "since_s", "spent")
+
+    def __init__(self, limit: Limit, scope: NodeState | None, since_s: float) -> None:
+        self.limit = limit
+        self.scope = scope
+        self.since_s = since_s
+        self.spent = Usage()
+        self.reached: str | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """The limit's budget."""
+        return self.limit.budget
+
+
+class Growth:
+    """The children a node waits for. `free` and `queue` hold back those beyond its width."""
+
+    __slots__ = ("count", "decided", "free", "grow", "queue")
+
+    def __init__(self, grow: Grow) -> None:
+        self.grow = grow
+        self.count = JoinCount(grow.join, grow.results)
+        self.decided = False
+        self.free = len(grow.results) if grow.width is None else grow.width
+        self.queue: deque[NodeState] = deque()
+
+
+class NodeState:
+    """One node of one run.
+
+    `order` is its declared place; `epoch` counts starts, pauses and ends, so that late answers are
+    recognised; `born` is the parent's attempt that appended it. `missing` counts unmet inputs of an
+    "all" join, `count` serves the other joins and `winners` is what it decided. `open` counts
+    children that have not ended; `held` is the end that waits for them. `cause` is the failure that
+    a fallback, a default or a cheaper node stands in for.
+    """
+
+    __slots__ = (
+        "account",
+        "attempt",
+        "born",
+        "cause",
+        "children",
+        "count",
+        "dependents",
+        "epoch",
+        "gate",
+        "growth",
+        "held",
+        "missing",
+        "node",
+        "open",
+        "order",
+        "outcome",
+        "parent",
+        "phase",
+        "rank",
+        "resume",
+        "slotted",
+        "via",
+        "watchers",
+        "winners",
+    )
+
+    def __init__(self, node: Node, order: int, rank: float, parent: NodeState | None) -> None:
+        self.node = node
+        self.order = order
+        self.rank = rank
+        self.parent = parent
+        self.phase = Phase.PENDING
+        self.epoch = 0
+        self.attempt: int = 0
+        self.born: int = 0 if parent is None else parent.attempt
+        self.missing = 0
+        self.open = 0
+        self.count: JoinCount | None = None
+        self.winners: tuple[NodeId, ...] | None = None
+        self.dependents: list[NodeState] | None = None
+        self.watchers: list[NodeState] | None = None
+        self.children: list[NodeState] | None = None
+        self.growth: Growth | None = None
+        self.gate: Growth | None = None
+        self.account: Account | None = None
+        self.outcome: Outcome | None = None
+        self.held: tuple[Any, WeftError | None] | None = None
+        self.resume: Then | None = None
+        self.cause: Failure | None = None
+        self.via: Via = ""
+        self.slotted = False
+
+    @property
+    def streams(self) -> bool:
+        """True when its items may be consumed one by one: they are final the moment they end."""
+        policy = self.node.policy
+        return (
+            self.growth is not None
+            and self.growth.grow.items
+            and self.growth.grow.join.mode == "all"
+            and policy.retry is None
+            and policy.fallback is None
+            and policy.default is MISSING
+        )
+
+    def inside(self) -> list[NodeState]:
+        """Everything below this node, innermost first."""
+        found: list[NodeState] = []
+        doubtful = list(self.children or ())
+        while doubtful:
+            child = doubtful.pop()
+            found.append(child)
+            doubtful += child.children or ()
+        found.reverse()
+        return found
