@@ -1,0 +1,19 @@
+"""Model weights on this machine: a small catalogue, and fetching them once into the user's cache.
+
+Knows files and hashes; knows nothing of running a model.
+"""
+
+from weft.serving.weights.catalogue import CATALOGUE, CatalogueEntry
+from weft.serving.weights.progress import Progress
+from weft.serving.weights.pull import pull
+from weft.serving.weights.shelf import InstalledModel, installed, locate
+
+__all__ = [
+    "CATALOGUE",
+    "CatalogueEntry",
+    "InstalledModel",
+    "Progress",
+    "installed",
+    "locate",
+    "pull",
+]

@@ -1,0 +1,71 @@
+"""Fetching pinned files from the Hugging Face hub.
+
+Does not know what the files mean, and does not trust what arrives before it is hashed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import httpx
+
+from weft.serving.weights.catalogue import HubSource, PinnedFile
+from weft.serving.weights.progress import Progress
+from weft.serving.weights.source import SourceFailed
+
+_TIMEOUT = httpx.Timeout(30.0, connect=3.0)
+
+
+def fetch(
+    source: HubSource,
+    folder: Path,
+    progress: Progress,
+    *,
+    transport: httpx.BaseTransport | None = None,
+) -> None:
+    """Write the source's files into `folder`. Honours `HF_HUB_OFFLINE` and `HF_ENDPOINT`.
+
+    Raises: `SourceFailed` when the hub is offline or unreachable, or sends something else.
+    """
+    try:
+        from huggingface_hub import constants, hf_hub_url
+    except ImportError as error:
+        raise SourceFailed("huggingface_hub is not installed") from error
+    if constants.HF_HUB_OFFLINE:
+        raise SourceFailed("HF_HUB_OFFLINE is set")
+    total = sum(file.size for file in source.files)
+    done = 0
+    progress("hub", done, total)
+    with httpx.Client(transport=transport, timeout=_TIMEOUT, follow_redirects=True) as client:
+        for file in source.files:
+            url = hf_hub_url(source.repository, file.name, revision=source.revision)
+            _download(client, url, file, folder / file.name, done, total, progress)
+            done += file.size
+
+
+def _download(
+    client: httpx.Client,
+    url: str,
+    file: PinnedFile,
+    target: Path,
+    before: int,
+    total: int,
+    progress: Progress,
+) -> None:
+    digest = hashlib.sha256()
+    received = 0
+    try:
+        with client.stream("GET", url) as response, target.open("xb") as out:
+            response.raise_for_status()
+            for chunk in response.iter_bytes():
+                received += len(chunk)
+                if received > file.size:
+                    break
+                digest.update(chunk)
+                out.write(chunk)
+                progress("hub", before + received, total)
+    except httpx.HTTPError as error:
+        raise SourceFailed(f"the hub did not send {file.name}: {error}", temporary=True) from error
+    if received != file.size or digest.hexdigest() != file.sha256:
+        raise SourceFailed(f"{file.name} from the hub is not the file that the catalogue pins")
