@@ -70,13 +70,14 @@ class Graph:
     Raises: `DuplicateName`, `UnknownReference`, `JoinError`, `CycleError`.
     """
 
-    __slots__ = ("keep", "name", "nodes", "order", "ranks")
+    __slots__ = ("infos", "keep", "name", "nodes", "order", "ranks")
 
     def __init__(self, name: str, nodes: Sequence[Node], keep: Iterable[NodeId] = ()) -> None:
         self.name = name
         self.nodes = tuple(nodes)
         self.keep = frozenset(keep)
         self.order = check(self.nodes)
+        self.infos = tuple(info(node) for node in self.nodes)
         self.ranks = ranks(self.nodes, self.order)
 
 

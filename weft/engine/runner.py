@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from contextvars import copy_context
 from typing import Any
 
 from weft.core.errors import InternalError, NodeFailed, UnknownReference, convert
@@ -39,7 +40,7 @@ from weft.engine.commands import (
     Stop,
 )
 from weft.engine.context import Context
-from weft.engine.graph import Graph, info
+from weft.engine.graph import Graph
 from weft.engine.node import Ask, Cache, Node
 from weft.engine.options import RunOptions
 from weft.engine.result import RunResult, reasons, status
@@ -93,6 +94,7 @@ class Run:
         if self._started_s:
             raise InternalError(f"{self.id} is already under way; a Run runs once")
         self._loop = asyncio.get_running_loop()
+        self._context = copy_context()
         self._done: asyncio.Future[None] = self._loop.create_future()
         self._started_s = self._clock.now() or 1e-9
         self._announce()
@@ -143,6 +145,8 @@ class Run:
         """One turn: drain what happened, let the scheduler decide, perform."""
         self._turn_is_due = False
         signals, self._inbox = self._inbox, []
+        if not signals:
+            return
         if len(signals) > 1:
             signals.sort(key=_declared_order)
         try:
@@ -173,7 +177,8 @@ class Run:
             work = self._attempt(start)
         else:
             work = self._attempt_cached(start, policy.cache, self._store)
-        self._tasks[start.state] = self._loop.create_task(work)
+        context = self._context.copy()  # what one node sets is not seen by the next
+        self._tasks[start.state] = self._loop.create_task(work, context=context)
 
     async def _attempt(self, start: Start) -> None:
         state, epoch, work, argument = start
@@ -191,7 +196,11 @@ class Run:
             signal = Returned(state, epoch, value)
         if state.epoch == epoch:
             del self._tasks[state]
-            self._signal(signal)
+            if self._tasks or self._turn_is_due:
+                self._signal(signal)
+            else:  # nothing else can come in this turn
+                self._inbox.append(signal)
+                self._turn()
 
     async def _attempt_cached(self, start: Start, cache: Cache, store: ResultStore) -> None:
         key = caching.key(cache, start.argument)
@@ -298,12 +307,11 @@ class Run:
     # -- beginning and end -------------------------------------------------------------------
 
     def _announce(self) -> None:
-        nodes = tuple(info(node) for node in self._graph.nodes)
         wall = self._clock.wall().isoformat(timespec="milliseconds")
         limits = dict(self._options.limits)
         if self._options.max_concurrency is not None:
             limits[""] = self._options.max_concurrency
-        self.emit(RunStarted(self.id, self._graph.name, wall, nodes, limits))
+        self.emit(RunStarted(self.id, self._graph.name, wall, self._graph.infos, limits))
 
     def _crash(self, error: Exception) -> None:
         if not self._done.done():
