@@ -287,7 +287,7 @@ class Run:
 
     def tokens_left(self, state: NodeState) -> int | None:
         """The smallest token allowance left for a node."""
-        return self._scheduler.ledger.tokens_left(state)
+        return self._scheduler.tokens_left(state)
 
     async def outcome(self, node: NodeId) -> Outcome:
         """Wait for the end of a node."""
@@ -339,7 +339,7 @@ class Run:
             self.id,
             status(states, ended_by),
             {state.node.id: state.outcome for state in states if state.outcome is not None},
-            self._scheduler.ledger.total,
+            self._scheduler.usage,
             self.elapsed_s,
             tuple(dict.fromkeys(said)),
             leaked,

@@ -24,8 +24,8 @@ def loop(
 ) -> Work:
     """A work that repeats `body` until `until(value, iteration)` is true (iterations from 1).
 
-    The body gets the bindings "value", first `start(inputs)` or None, then what the iteration before came
-    to, and "iteration"; `bound` renames them. The node's value is that of the last iteration.
+    The body gets the bindings "value", first `start(inputs)` or None, then what the iteration
+    before came to, and "iteration"; `bound` renames them. The value is that of the last iteration.
     `on_limit`: after `max_iterations`, "last" takes the last value, "fail" raises `LoopLimit`.
     """
     if max_iterations < 1:
