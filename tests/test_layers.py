@@ -1,0 +1,100 @@
+"""Imports go downwards only, and heavy or printing libraries stay in the room that owns them."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "weft"
+MAY_IMPORT = {
+    "cli": {"workflow", "agents", "planner", "reasoning", "engine", "core"},
+    "workflow": {"agents", "planner", "reasoning", "engine", "core", "serving", "decoding"},
+    "agents": {"planner", "reasoning", "engine", "core"},
+    "planner": {"engine", "core"},
+    "reasoning": {"engine", "core"},
+    "engine": {"core"},
+    "serving": {"decoding", "core"},
+    "decoding": {"core"},
+    "core": set(),
+}
+OWNERS = {
+    "typer": {"cli"},
+    "rich": {"cli"},
+    "torch": {"serving", "decoding"},
+    "transformers": {"serving"},
+    "llguidance": {"serving"},
+    "httpx": {"serving"},
+    "httpx2": {"serving"},
+    "openai": {"serving"},
+    "vllm": {"serving"},
+    "huggingface_hub": {"serving"},
+    "gguf": {"serving"},
+    "ruamel": {"workflow"},
+    "jinja2": {"workflow"},
+    "pydantic": {"cli", "workflow", "agents", "serving"},
+    "networkx": {"cli", "workflow", "agents", "planner", "reasoning", "engine"},
+}
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            assert node.module is not None
+            if node.module == "weft":
+                yield from ((node.lineno, f"weft.{alias.name}") for alias in node.names)
+            else:
+                yield node.lineno, node.module
+
+
+def room(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0] if path.parent != ROOT else "weft"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_downwards(path: Path) -> None:
+    here = room(path)
+    wrong = []
+    for line, name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "weft" and len(parts) > 1:
+            target = parts[1]
+            if here != "weft" and target != here and target not in MAY_IMPORT[here]:
+                wrong.append(f"{path.name}:{line}: {here} must not import {name}")
+        elif here not in OWNERS.get(parts[0], {here}):
+            wrong.append(f"{path.name}:{line}: {parts[0]} belongs to {OWNERS[parts[0]]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_core_and_engine_need_the_standard_library_only() -> None:
+    import sys
+
+    allowed = set(sys.stdlib_module_names) | {"weft"}
+    foreign = {
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in FILES
+        if room(path) in {"core", "engine"}
+        for line, name in imports(path)
+        if name.split(".")[0] not in allowed
+    }
+    assert not foreign, "\n".join(sorted(foreign))
+
+
+def test_evals_are_imported_by_nothing() -> None:
+    assert not [
+        f"{path}:{line}"
+        for path in FILES
+        for line, name in imports(path)
+        if name.split(".")[0] in {"evals", "tests", "examples"}
+    ]
+
+
+def test_files_stay_small() -> None:
+    """One noun per file: nothing above 400 lines, half of the files below 130."""
+    lines = {path: len(path.read_text("utf-8").splitlines()) for path in FILES}
+    assert not {str(path): count for path, count in lines.items() if count > 400}
+    assert sorted(lines.values())[len(lines) // 2] <= 130
