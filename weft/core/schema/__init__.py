@@ -1,0 +1,10 @@
+"""Two questions about JSON Schemas: can a value of one ever fit the other; what lies at a path.
+
+Knows no validation of values. A keyword that is not understood counts as "anything may be": answers
+are only given where they can be proved, so there are no false alarms.
+"""
+
+from weft.core.schema.comparison import mismatch
+from weft.core.schema.lookup import at
+
+__all__ = ["at", "mismatch"]

@@ -1,0 +1,159 @@
+"""Whether a value of one schema can ever fit another, and if not, why.
+
+Knows how to prove that two schemas exclude each other; what it cannot prove may fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from weft.core.schema.keywords import (
+    Part,
+    alternatives,
+    any_element,
+    any_member,
+    conjuncts,
+    count,
+    element,
+    kinds,
+    listed,
+    meant,
+    member,
+    named,
+    parts,
+    required,
+)
+from weft.core.values import JsonSchema
+
+
+def mismatch(source: JsonSchema | None, target: JsonSchema | None) -> str | None:
+    """Why a value of `source` can never fit `target`, in words, or None when it may fit.
+
+    A schema that is None may be anything. One thing is a mismatch although an empty value would
+    pass: lists, or objects with free keys, whose items can never fit.
+    """
+    if source is None or target is None:
+        return None
+    try:
+        clash = _Comparison(source, target).clash(source, target)
+    except RecursionError:  # nested deeper than anything that was written to be understood
+        return None
+    return None if clash is None else str(clash)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clash:
+    """Why two schemas exclude each other, and where inside the value."""
+
+    why: str
+    place: str = ""
+
+    def inside(self, step: str) -> _Clash:
+        dot = "." if self.place and not self.place.startswith("[") else ""
+        return _Clash(self.why, f"{step}{dot}{self.place}")
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.why}" if self.place else self.why
+
+
+_NOTHING = _Clash("no value is allowed here")
+
+
+class _Comparison:
+    """One comparison; remembers the pairs it has seen, so that recursive schemas end."""
+
+    def __init__(self, source: JsonSchema, target: JsonSchema) -> None:
+        self._source = source
+        self._target = target
+        self._seen: dict[tuple[int, int], _Clash | None] = {}
+
+    def clash(self, a: Part, b: Part) -> _Clash | None:
+        """Why no value fits both `a` (a part of the source) and `b` (of the target), or None."""
+        if a is False or b is False:
+            return _NOTHING
+        if not isinstance(a, Mapping) or not isinstance(b, Mapping):
+            return None
+        pair = (id(a), id(b))
+        if pair not in self._seen:
+            self._seen[pair] = None  # a pair that meets itself proves nothing
+            self._seen[pair] = self._own(a, b) or self._composed(a, b)
+        return self._seen[pair]
+
+    def _composed(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> _Clash | None:
+        clashes = chain(
+            _excluded(a, self._source, lambda part: self.clash(part, b)),
+            _excluded(b, self._target, lambda part: self.clash(a, part)),
+        )
+        return next(clashes, None)
+
+    def _own(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> _Clash | None:
+        """The clash of the two schemas' own keywords, without references and compositions."""
+        from_a, from_b = kinds(a), kinds(b)
+        if not from_a or not from_b:
+            return _NOTHING
+        shared = from_a & from_b
+        if not shared:
+            return _Clash(f"{named(from_a)} can never be {named(from_b)}")
+        if clash := _values(listed(a), listed(b)):
+            return clash
+        if shared == {"object"}:
+            return self._properties(a, b) or self._free("*", any_member(a), any_member(b))
+        if shared == {"array"}:
+            return self._places(a, b) or self._free("[]", any_element(a), any_element(b))
+        return None
+
+    def _properties(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> _Clash | None:
+        for name in dict.fromkeys((*required(b), *required(a))):
+            given, taken = member(a, name), member(b, name)
+            if given is False:
+                return _Clash(f"it has no property {name!r}{meant(name, a)}")
+            if taken is False:
+                return _Clash(f"the property {name!r} is not allowed{meant(name, b)}")
+            if clash := self._both(given, taken):
+                return clash.inside(name)
+        return None
+
+    def _places(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> _Clash | None:
+        present = max(count(a, "minItems"), count(b, "minItems"))
+        told_apart = max(len(parts(schema.get("prefixItems"))) for schema in (a, b))
+        for index in range(min(present, told_apart + 1)):
+            if clash := self._both(element(a, index), element(b, index)):
+                return clash.inside(f"[{index}]")
+        return None
+
+    def _free(self, step: str, given: Part | None, taken: Part | None) -> _Clash | None:
+        """Items of lists, or properties with free keys; where none may be, none has to fit."""
+        if given is False or taken is False:
+            return None
+        clash = self._both(given, taken)
+        return clash and clash.inside(step)
+
+    def _both(self, given: Part | None, taken: Part | None) -> _Clash | None:
+        return None if given is None or taken is None else self.clash(given, taken)
+
+
+def _excluded(
+    schema: Mapping[str, Any], root: JsonSchema, clash: Callable[[Part], _Clash | None]
+) -> Iterator[_Clash]:
+    """The clashes with what `schema` refers to, and with all alternatives it leaves."""
+    for part in conjuncts(schema, root):
+        if found := clash(part):
+            yield found
+    for group in alternatives(schema):
+        found_all = [found for part in group if (found := clash(part))]
+        if len(found_all) == len(group):
+            yield _Clash(" and ".join(dict.fromkeys(map(str, found_all))))
+
+
+def _values(given: Sequence[Any] | None, taken: Sequence[Any] | None) -> _Clash | None:
+    if given is None or taken is None or any(value in taken for value in given):
+        return None
+    return _Clash(f"{_quoted(given)} is never {_quoted(taken)}")
+
+
+def _quoted(values: Sequence[Any]) -> str:
+    shown = [repr(value)[:40] for value in values[:5]] + (["..."] if len(values) > 5 else [])
+    return " or ".join(shown)
