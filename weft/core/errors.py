@@ -16,7 +16,8 @@ WeftError                    stage, node, retryable, hint
 │   ├── JoinUnsatisfied      too few branches succeeded
 │   ├── LoopLimit            a loop reached its bound without its condition
 │   ├── Cancelled            somebody cancelled the run, the branch or the sample
-│   └── NodeFailed           a plain exception escaped from a node's own code
+│   ├── NodeFailed           a plain exception escaped from a node's own code
+│   └── StoreError           a result store cannot be opened, read or written
 ├── ToolError                a tool call went wrong
 │   ├── ToolNotFound         no tool of that name
 │   ├── ToolArgumentError    the arguments do not fit the tool's signature
@@ -175,6 +176,10 @@ class Cancelled(RunError):
 
 class NodeFailed(RunError):
     """A plain exception escaped from a node's own code."""
+
+
+class StoreError(RunError):
+    """A result store cannot be opened, read or written."""
 
 
 class ToolError(WeftError):

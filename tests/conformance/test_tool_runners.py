@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.conformance.tool_runner import ToolRunnerConformance
+from weft.core.fakes import FakeTools
+
+
+class TestFakeTools(ToolRunnerConformance):
+    def make(self, *functions: Callable[..., Any]) -> FakeTools:
+        return FakeTools(**{function.__name__: function for function in functions})
