@@ -1,0 +1,104 @@
+"""Inputs, models and tools as a document declares them. Opens and imports nothing."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, RootModel, model_validator
+from pydantic_core import PydanticCustomError
+
+from weft.workflow.document.part import Part
+from weft.workflow.document.quantity import Duration, Size
+from weft.workflow.document.schemas import SchemaSpec
+from weft.workflow.values import violation
+
+
+class InputSpec(RootModel[SchemaSpec]):
+    """An input of the workflow: a JSON Schema, whose `default` makes the input optional."""
+
+    model_config = {"frozen": True}
+
+    @property
+    def schema_(self) -> dict[str, JsonValue]:
+        """The JSON Schema, with its `default` and `description`."""
+        return self.root
+
+    @property
+    def required(self) -> bool:
+        """True when a run must give it."""
+        return "default" not in self.root
+
+    @property
+    def default(self) -> JsonValue:
+        """What it is when a run does not give it."""
+        return self.root.get("default")
+
+    @property
+    def description(self) -> str:
+        """One sentence for people."""
+        return str(self.root.get("description", ""))
+
+    @model_validator(mode="after")
+    def _default_fits(self) -> InputSpec:
+        if not self.required and (why := violation(self.default, self.root)):
+            raise PydanticCustomError(
+                "schema", "the default does not fit: {why}", {"why": why, "where": ["default"]}
+            )
+        return self
+
+
+class ModelSpec(Part):
+    """A language model and how to reach it."""
+
+    use: str = Field(
+        description="`local`: in this process. `openai`: any OpenAI-compatible server. Or a "
+        "function that makes a client: `./file.py:name`, `package.module:name`.",
+        min_length=1,
+    )
+    model: str = Field(description="The model's name, as the server or `weft model list` calls it.")
+    base_url: str | None = Field(default=None, description="The server's address, with its /v1.")
+    api_key_env: str | None = Field(
+        default=None,
+        description="The environment variable that holds the key. Keys do not belong in files.",
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="Further options of this kind of client."
+    )
+
+
+class IsolationSpec(Part):
+    """Run a tool in a process of its own, within limits."""
+
+    timeout: Duration | None = Field(default=None, description="The tool is killed then.")
+    memory: Size | None = Field(default=None, description="At most so much memory.")
+    output: Size | None = Field(default=None, description="At most so much output.")
+
+
+class ToolUse(Part):
+    """A tool and where it comes from."""
+
+    use: str = Field(description="`./file.py:name` or `package.module:name`.", min_length=1)
+    isolate: (
+        Annotated[
+            IsolationSpec,
+            BeforeValidator(
+                lambda value: {} if value is True else value,
+                json_schema_input_type=bool | IsolationSpec,
+            ),
+        ]
+        | None
+    ) = Field(default=None, description="Run it in a process of its own.")
+
+
+Tool = Annotated[
+    ToolUse,
+    BeforeValidator(
+        lambda value: {"use": value} if isinstance(value, str) else value,
+        json_schema_input_type=str | ToolUse,
+    ),
+    PlainSerializer(
+        lambda tool: tool.use if tool.isolate is None else tool.model_dump(exclude_unset=True)
+    ),
+]
+"""`./file.py:name`, or a mapping."""

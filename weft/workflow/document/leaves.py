@@ -1,0 +1,135 @@
+"""The kinds of nodes that hold no others, one class each. They only say what to do."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from weft.workflow.document.part import Name, Template, Value
+from weft.workflow.document.schemas import SchemaSpec
+from weft.workflow.document.settings import Positive
+from weft.workflow.document.step import Step
+
+Arguments = dict[str, Value]
+JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
+
+
+class ToolNode(Step):
+    """Call a tool. Its arguments and its result are checked against its signature."""
+
+    kind: ClassVar[str] = "tool"
+
+    tool: str = Field(description="A name under `tools`, or `./file.py:name`.", min_length=1)
+    arguments: Arguments = Field(
+        default_factory=dict, alias="with", description="Its arguments, by name."
+    )
+
+
+class CallNode(Step):
+    """Call a plain Python function. Values are passed as they are."""
+
+    kind: ClassVar[str] = "call"
+
+    call: str = Field(description="`./file.py:name` or `package.module:name`.", min_length=1)
+    arguments: Arguments = Field(
+        default_factory=dict, alias="with", description="Its arguments, by name."
+    )
+
+
+class ModelNode(Step):
+    """Ask a language model. The value is its text, or what `schema` describes."""
+
+    kind: ClassVar[str] = "model"
+
+    model: Name = Field(description="A name under `models`.")
+    prompt: Template = Field(description="What to say to the model.")
+    system: Template | None = Field(default=None, description="Who the model is to be.")
+    arguments: Arguments = Field(
+        default_factory=dict, alias="with", description="Further names for the prompt."
+    )
+    output_schema: SchemaSpec | None = Field(
+        default=None,
+        alias="schema",
+        description="The answer is JSON of this shape, and the value typed.",
+    )
+    max_tokens: Positive | None = Field(default=None, description="The longest answer.")
+    temperature: float | None = Field(
+        default=None, ge=0, description="0: always the likeliest token."
+    )
+    top_p: float | None = Field(default=None, gt=0, le=1, description="Nucleus sampling.")
+    top_k: Positive | None = Field(default=None, description="Only the k likeliest tokens.")
+    stop: list[str] = Field(default_factory=list, description="Texts that end the answer.")
+    seed: int | None = Field(default=None, ge=0, description="Makes sampling repeatable.")
+    samples: Positive | None = Field(
+        default=None, description="Ask so many times in parallel; the value is the list of answers."
+    )
+    tools: list[str] = Field(
+        default_factory=list,
+        description="Tools to offer. The value is then {text, tool_calls: [{name, arguments}]}.",
+    )
+    tool_choice: Literal["auto", "none", "required"] = Field(
+        default="auto", description="Whether the model may, must not or must call a tool."
+    )
+
+
+class ReduceNode(Step):
+    """Make one value of a list, with a plain Python function."""
+
+    kind: ClassVar[str] = "reduce"
+
+    reduce: str = Field(description="`./file.py:name` or `package.module:name`.", min_length=1)
+    over: Value = Field(description="The list: the function's first argument.")
+    arguments: Arguments = Field(
+        default_factory=dict, alias="with", description="Its other arguments, by name."
+    )
+
+
+class JoinNode(Step):
+    """Wait for enough of several nodes. The value is their values; the losers are cancelled."""
+
+    kind: ClassVar[str] = "join"
+
+    join: list[Name] = Field(description="The nodes.", min_length=1)
+    mode: JoinMode = Field(
+        default="all",
+        description="all, quorum, best_effort: a list of values in the order written. "
+        "any, first_valid: the value of the first.",
+    )
+    k: Positive | None = Field(default=None, description="How many, when the mode is quorum.")
+    valid: Template | None = Field(
+        default=None, description="What `value` must satisfy, when the mode is first_valid."
+    )
+    otherwise: Value = Field(
+        default=None, description="What stands in for a failed node when the mode is best_effort."
+    )
+
+
+class WorkflowNode(Step):
+    """Run another workflow file. The value holds its outputs by name."""
+
+    kind: ClassVar[str] = "workflow"
+
+    workflow: str = Field(description="The file, beside or below this one.", min_length=1)
+    arguments: Arguments = Field(
+        default_factory=dict, alias="with", description="Its inputs, by name."
+    )
+
+
+class AskNode(Step):
+    """Ask a person, and wait for the answer."""
+
+    kind: ClassVar[str] = "ask"
+
+    ask: Template = Field(description="The question.")
+    output_schema: SchemaSpec = Field(
+        default={"type": "string"}, alias="schema", description="What the answer looks like."
+    )
+
+
+class ValueNode(Step):
+    """A value made of others."""
+
+    kind: ClassVar[str] = "value"
+
+    value: Value = Field(description="The value; any text in it may be `{{ an expression }}`.")

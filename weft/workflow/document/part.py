@@ -1,0 +1,85 @@
+"""The base of every part of a document, and the small types its fields are made of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    JsonValue,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypeAliasType
+
+from weft.core.ids import is_name
+
+RESERVED = frozenset(
+    (
+        *("and", "or", "not", "in", "is", "if", "else", "for", "recursive"),
+        *("true", "false", "none", "True", "False", "None"),
+        *("loop", "self", "super", "caller", "varargs", "kwargs", "range", "index", "iteration"),
+    )
+)
+"""Words with a meaning of their own inside expressions, or bound in bodies."""
+
+
+class Part(BaseModel):
+    """A frozen piece of a document. Unknown keys are refused, and nothing is coerced."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        validate_by_name=False,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        protected_namespaces=(),
+    )
+
+
+def _check_name(text: str) -> str:
+    if not is_name(text):
+        raise PydanticCustomError(
+            "name", "{text} is not a name: use letters, digits and _", {"text": repr(text)}
+        )
+    if text in RESERVED:
+        raise PydanticCustomError("name", "{text} is a word of expressions", {"text": repr(text)})
+    return text
+
+
+Name = TypeAliasType(
+    "Name",
+    Annotated[
+        str,
+        AfterValidator(_check_name),
+        WithJsonSchema(
+            {
+                "type": "string",
+                "pattern": "^[A-Za-z_][A-Za-z0-9_]*$",
+                "not": {"enum": sorted(RESERVED)},
+            }
+        ),
+    ],
+)
+"""What nodes, inputs, models and tools are called."""
+
+Value = JsonValue
+"""Plain data in which every text is a template, `{{ like.this }}`."""
+
+Template = str
+"""A text in which `{{ expressions }}` are replaced by values."""
+
+
+def _one_or_many(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Names = Annotated[
+    list[Name],
+    BeforeValidator(_one_or_many, json_schema_input_type=Name | list[Name]),
+]
+"""A list of names; a single one may stand alone."""

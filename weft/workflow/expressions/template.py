@@ -1,0 +1,154 @@
+"""One template: a text that is a value, an expression, or a text with values in it.
+
+    limit                        text without braces stays as it is
+    {{ hits }}                   exactly one expression keeps the type of its value
+    About {{ topic }}: ...       anything else becomes text
+
+Knows no nodes: names are looked up in whatever mapping it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from jinja2 import Template as JinjaTemplate
+from jinja2 import nodes
+from jinja2.exceptions import TemplateError, TemplateSyntaxError
+from jinja2.utils import consume
+
+from weft.core.errors import NodeFailed
+from weft.workflow.expressions.bounds import MAX_STEPS, check_length, steps_left
+from weft.workflow.expressions.errors import BadExpression
+from weft.workflow.expressions.filters import plain
+from weft.workflow.expressions.references import Reference, references
+from weft.workflow.expressions.sandbox import SANDBOX
+
+_VALUE = "__value__"
+_OPENERS = ("{{", "{%", "{#")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """A parsed template. Immutable; may be rendered from many tasks at once."""
+
+    text: str
+    kind: Literal["literal", "expression", "text"]
+    references: tuple[Reference, ...] = ()
+    path: Reference | None = None
+    tree: nodes.Template | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names it needs."""
+        return frozenset(reference.name for reference in self.references)
+
+    def render(self, values: Mapping[str, Any]) -> Any:
+        """Its value, with names looked up in `values`.
+
+        Raises: `NodeFailed` when something does not exist, or the computation fails.
+        """
+        if self.kind == "literal":
+            return self.text
+        try:
+            if self.path is not None:
+                return _follow(self.path, values)
+            return self._evaluate(values) if self.kind == "expression" else self._print(values)
+        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise self._failed(error) from error
+        except (AttributeError, RecursionError, MemoryError, SyntaxError) as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> NodeFailed:
+        shown = self.text.strip().replace("\n", " ")
+        shown = shown if len(shown) <= 80 else f"{shown[:80]}..."
+        reason = str(error) or type(error).__name__
+        return NodeFailed(f"cannot compute {shown!r}: {reason}", hint="see the values it uses")
+
+    def _evaluate(self, values: Mapping[str, Any]) -> Any:
+        context = _code(self).new_context(dict(values))
+        consume(_code(self).root_render_func(context))
+        return plain(context.vars[_VALUE])
+
+    def _print(self, values: Mapping[str, Any]) -> str:
+        token = steps_left.set([MAX_STEPS])
+        try:
+            pieces, length = [], 0
+            for piece in _code(self).generate(dict(values)):
+                length += len(piece)
+                check_length(length)
+                pieces.append(piece)
+        finally:
+            steps_left.reset(token)
+        return "".join(pieces)
+
+
+@lru_cache(maxsize=4096)
+def template(text: str) -> Template:
+    """Parse `text`. Raises: `BadExpression`."""
+    if not any(opener in text for opener in _OPENERS):
+        return Template(text, "literal")
+    try:
+        tree = SANDBOX.parse(text)
+    except TemplateSyntaxError as error:
+        raise BadExpression(
+            f"bad template: {error.message}", line=error.lineno, hint=_remedy(text)
+        ) from error
+    except (RecursionError, MemoryError, ValueError, OverflowError) as error:
+        raise BadExpression("bad template: too deep or too large") from error
+    found = references(tree)
+    expression = _only_expression(text, tree)
+    if expression is None:
+        return Template(text, "text", found, None, tree)
+    whole = found[0] if len(found) == 1 and _is_path(expression) else None
+    assignment = nodes.Assign(nodes.Name(_VALUE, "store"), expression, lineno=1)
+    typed = nodes.Template([assignment], lineno=1)
+    typed.set_environment(SANDBOX)
+    return Template(text, "expression", found, whole, typed)
+
+
+@lru_cache(maxsize=4096)
+def _code(parsed: Template) -> JinjaTemplate:
+    assert parsed.tree is not None
+    return SANDBOX.from_string(parsed.tree)
+
+
+def _only_expression(text: str, tree: nodes.Template) -> nodes.Expr | None:
+    """The expression, when `text` is one and nothing else but blanks."""
+    stripped = text.strip()
+    if not (stripped.startswith("{{") and stripped.endswith("}}")) or len(tree.body) != 1:
+        return None
+    output = tree.body[0]
+    if not isinstance(output, nodes.Output):
+        return None
+    parts = [part for part in output.nodes if not _is_blank(part)]
+    return parts[0] if len(parts) == 1 and not isinstance(parts[0], nodes.TemplateData) else None
+
+
+def _is_blank(part: nodes.Node) -> bool:
+    return isinstance(part, nodes.TemplateData) and not part.data.strip()
+
+
+def _is_path(expression: nodes.Node) -> bool:
+    while isinstance(expression, (nodes.Getattr, nodes.Getitem)):
+        if isinstance(expression, nodes.Getitem) and not isinstance(expression.arg, nodes.Const):
+            return False
+        expression = expression.node
+    return isinstance(expression, nodes.Name)
+
+
+def _follow(path: Reference, values: Mapping[str, Any]) -> Any:
+    value = values[path.name] if path.name in values else SANDBOX.undefined(name=path.name)
+    for step in path.path:
+        value = (
+            SANDBOX.getattr(value, step) if isinstance(step, str) else SANDBOX.getitem(value, step)
+        )
+    return plain(value) if callable(value) or isinstance(value, SANDBOX.undefined) else value
+
+
+def _remedy(text: str) -> str:
+    if text.count("{{") != text.count("}}"):
+        return "every {{ needs its }}"
+    return "an expression looks like {{ name.field | length }}"
