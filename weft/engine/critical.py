@@ -133,13 +133,16 @@ def _walk(
         else:
             _add(segments, node, phase.doing, phase.begun.at_s, ended.at_s)
         until = phase.begun
-    released, provider = _released(trace, node, until)
+    released, provider = released_by(trace, node, until)
     _add(segments, node, "slot", released.at_s, until.at_s)
     return None if provider is None else (provider, released)
 
 
-def _released(trace: Trace, node: NodeTrace, started: Moment) -> tuple[Moment, NodeId | None]:
-    """When the node had all it needed to start, and who provided it last (None: the run itself)."""
+def released_by(trace: Trace, node: NodeTrace, started: Moment) -> tuple[Moment, NodeId | None]:
+    """When `node`, which started then, had all it needed, and who provided the last of it.
+
+    None: the run itself, by starting.
+    """
     parent = node.info.parent
     latest = node.born.at_s, True, node.born.seq
     provider = parent if parent in trace.nodes else None

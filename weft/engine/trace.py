@@ -53,12 +53,15 @@ class Phase:
     children  it waited for nodes it appended, and then went on with what they gave
     delay     it waited until `until_s` before its next attempt, and then for a slot
     person    it waited for an answer
+
+    `failed`: the attempt that this was part of came to nothing.
     """
 
     doing: Doing
     begun: Moment
     ended: Moment | None = None
     until_s: float = 0.0
+    failed: bool = False
 
     def seconds(self, now_s: float) -> float:
         """How long it lasted, or has lasted at `now_s`."""
@@ -78,6 +81,8 @@ class NodeTrace:
     usage: Usage = field(default_factory=Usage)
     streamed_tokens: int = 0
     grew: Moment | None = None
+    children: int = 0
+    failed_children: int = 0
     ended_children: list[tuple[Moment, NodeId]] = field(default_factory=list)
 
     @property
@@ -107,16 +112,24 @@ class NodeTrace:
 
 
 class Trace:
-    """A listener: call it with each event of one run, in order."""
+    """A listener: call it with each event of one run, in order.
+
+    `active` and `waiting` hold the nodes that started and have not ended, longest at it first:
+    those that work or wait for time or a person, and those that wait for nodes they appended.
+    `ended` counts ends by status, `running` the works under way and `max_running` the most ever.
+    """
 
     def __init__(self) -> None:
+        self.run = ""
         self.flow = ""
         self.limits: Mapping[str, int] = {}
         self.nodes: dict[NodeId, NodeTrace] = {}
         self.active: dict[NodeId, None] = {}
+        self.waiting: dict[NodeId, None] = {}
         self.last_ended: NodeId | None = None
         self.status: RunStatus | None = None
         self.reasons: tuple[str, ...] = ()
+        self.leaked: tuple[NodeId, ...] = ()
         self.budgets: list[BudgetReached] = []
         self.usage = Usage()
         self.running = 0
@@ -129,16 +142,18 @@ class Trace:
         self.now = Moment(self.now.seq + 1, max(self.now.at_s, event.at_s))
         match event:
             case RunStarted():
-                self.flow, self.limits = event.flow, event.limits
+                self.run, self.flow, self.limits = event.run, event.flow, event.limits
                 self._add(event.nodes)
             case GraphGrew():
                 self._add(event.nodes)
-                if (parent := self.nodes.get(event.parent)) and parent.grew is None:
-                    parent.grew = self.now
+                if parent := self.nodes.get(event.parent):
+                    parent.grew = parent.grew or self.now
+                    parent.children += len(event.nodes)
             case BudgetReached():
                 self.budgets.append(event)
             case RunFinished():
                 self.status, self.reasons = event.status, event.reasons
+                self.leaked = event.leaked
             case _:
                 if node := self.nodes.get(event.node):
                     self._node_event(node, event)
@@ -150,7 +165,10 @@ class Trace:
             case NodeStarted():
                 node.attempts = max(node.attempts, event.attempt)
                 self._enter(node, "work")
-            case NodeWaiting() | NodeRerouted():
+            case NodeWaiting():
+                self._enter(node, "children")
+            case NodeRerouted():
+                self._leave(node, failed=True)
                 self._enter(node, "children")
             case NodeFinished():
                 self._end(node, event.outcome)
@@ -158,6 +176,7 @@ class Trace:
                 node.usage += event.usage
                 self.usage += event.usage
             case NodeRetrying():
+                self._leave(node, failed=True)
                 self._enter(node, "delay", event.at_s + event.delay_s)
             case HumanAsked():
                 self._enter(node, "person")
@@ -171,26 +190,28 @@ class Trace:
     def _enter(self, node: NodeTrace, doing: Doing, until_s: float = 0.0) -> None:
         self._leave(node)
         node.phases.append(Phase(doing, self.now, until_s=until_s))
-        if doing != "children":
-            self.active[node.info.id] = None
+        (self.waiting if doing == "children" else self.active)[node.info.id] = None
         if doing == "work":
             self.running += 1
             self.max_running = max(self.max_running, self.running)
 
-    def _leave(self, node: NodeTrace) -> None:
-        if phase := node.phase:
-            phase.ended = self.now
-            self.active.pop(node.info.id, None)
-            self.running -= phase.doing == "work"
+    def _leave(self, node: NodeTrace, *, failed: bool = False) -> None:
+        phase = node.phase
+        if phase is None or phase.ended is not None:
+            return
+        phase.ended, phase.failed = self.now, failed
+        (self.waiting if phase.doing == "children" else self.active).pop(node.info.id, None)
+        self.running -= phase.doing == "work"
 
     def _end(self, node: NodeTrace, outcome: Outcome) -> None:
-        self._leave(node)
+        self._leave(node, failed=outcome.status == "failed")
         node.ended, node.outcome = self.now, outcome
         self.last_ended = node.info.id
         self.ended[outcome.status] = self.ended.get(outcome.status, 0) + 1
         parent = None if node.info.parent is None else self.nodes.get(node.info.parent)
         if parent is not None:
             parent.ended_children.append((self.now, node.info.id))
+            parent.failed_children += outcome.status == "failed"
 
     @property
     def wall_s(self) -> float:
@@ -252,3 +273,7 @@ class Trace:
     def all_busy_s(self) -> float:
         """The sum of all nodes' own work: what the run would take one after another."""
         return sum(map(self.busy_s, self.nodes.values()))
+
+    def speed_up(self) -> float | None:
+        """How many times faster the run was than its work one after another; None at time 0."""
+        return self.all_busy_s() / self.wall_s if self.wall_s > 0 else None

@@ -1,0 +1,64 @@
+"""The one JSON document that `weft run --json` prints. Its keys are part of the interface."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+
+from weft.cli.exit_codes import ExitCode
+from weft.cli.values import plain
+from weft.core.values import Usage
+from weft.engine.critical import critical_path, shares
+from weft.engine.trace import NodeTrace, Trace
+
+
+def document(
+    trace: Trace, outputs: Mapping[str, object], missing: Mapping[str, str], code: ExitCode
+) -> str:
+    """The run as JSON text on one line."""
+    found = {
+        "run": trace.run,
+        "flow": trace.flow,
+        "status": trace.status,
+        "exit_code": int(code),
+        "outputs": outputs,
+        "missing": missing,
+        "reasons": trace.reasons,
+        "leaked": trace.leaked,
+        "outcomes": {node.info.id: _node(trace, node) for node in trace.nodes.values()},
+        "usage": _usage(trace.usage),
+        "timings": _timings(trace),
+    }
+    return json.dumps(plain(found))
+
+
+def _node(trace: Trace, node: NodeTrace) -> dict[str, object]:
+    outcome = node.outcome
+    return {
+        "kind": node.info.kind,
+        "status": None if outcome is None else outcome.status,
+        "via": "" if outcome is None else outcome.via,
+        "attempts": node.attempts if outcome is None else outcome.attempts,
+        "failure": None if outcome is None else outcome.failure,
+        "started_s": node.started_s,
+        "finished_s": node.finished_s,
+        "busy_s": trace.busy_s(node),
+        "usage": _usage(node.usage),
+    }
+
+
+def _timings(trace: Trace) -> dict[str, object]:
+    path = critical_path(trace)
+    return {
+        "wall_s": trace.wall_s,
+        "nodes_s": trace.all_busy_s(),
+        "speed_up": trace.speed_up(),
+        "max_running": trace.max_running,
+        "critical_path": path,
+        "shares": shares(trace, path),
+    }
+
+
+def _usage(usage: Usage) -> dict[str, object]:
+    return {**dataclasses.asdict(usage), "tokens": usage.tokens}

@@ -1,0 +1,114 @@
+"""Progress as plain lines, one for each thing that ends or goes wrong: for pipes, files and CI.
+
+Lines depend on nothing but the events, so the same run gives the same lines.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+
+from rich.console import Console
+
+from weft.cli.text import amount, clean, duration, one_line
+from weft.core.events import (
+    BudgetReached,
+    Event,
+    HumanAsked,
+    NodeFinished,
+    NodeLogged,
+    NodeRerouted,
+    NodeRetrying,
+    RunFinished,
+    RunStarted,
+)
+from weft.core.ids import NodeId
+from weft.engine.trace import NodeTrace, Trace
+
+_FEW = 20
+_WIDTH = 200
+
+
+class LineProgress:
+    """Prints lines. Nodes inside a wide map are counted rather than told one by one."""
+
+    def __init__(self, console: Console, trace: Trace) -> None:
+        self._console = console
+        self._trace = trace
+
+    def __call__(self, event: Event) -> None:
+        """Take in one event."""
+        line = self._line(event)
+        if line is not None:
+            self._console.print(f"[{event.at_s:8.2f} s] {line}", soft_wrap=True)
+
+    def shown(self) -> AbstractAsyncContextManager[None]:
+        """Nothing to begin or end."""
+        return nullcontext()
+
+    def paused(self) -> AbstractContextManager[Console]:
+        """Lines and questions do not disturb each other."""
+        return nullcontext(self._console)
+
+    def _line(self, event: Event) -> str | None:
+        match event:
+            case RunStarted():
+                return f"{clean(event.flow)} started: {amount(len(event.nodes), 'node')}"
+            case RunFinished():
+                return f"{clean(self._trace.flow)} {event.status}"
+            case NodeFinished():
+                return self._finished(event)
+            case HumanAsked():
+                return f"{clean(event.node)} asks: {one_line(event.question, _WIDTH)}"
+            case BudgetReached():
+                owner = "the run" if event.scope is None else clean(event.scope)
+                return f"budget of {owner} reached: {one_line(event.reason, _WIDTH)}"
+            case NodeRerouted():
+                why = one_line(str(event.failure), _WIDTH)
+                return f"{clean(event.node)} goes on as {clean(event.to)}: {why}"
+            case NodeRetrying() | NodeLogged() if self._wide_scope(event.node) is None:
+                return self._aside(event)
+        return None
+
+    def _aside(self, event: NodeRetrying | NodeLogged) -> str:
+        if isinstance(event, NodeLogged):
+            return f"{clean(event.node)}: {one_line(event.text, _WIDTH)}"
+        why = one_line(str(event.failure), _WIDTH)
+        again = f"next in {duration(event.delay_s)}"
+        return f"{clean(event.node)} attempt {event.attempt} failed, {again}: {why}"
+
+    def _finished(self, event: NodeFinished) -> str | None:
+        node, outcome = self._trace.nodes[event.node], event.outcome
+        wide = self._wide_scope(event.node)
+        if wide is not None and outcome.status != "failed":
+            return self._counted(node, wide)
+        line = f"{clean(event.node)} {outcome.status}"
+        if outcome.via:
+            line += f" ({outcome.via})"
+        if node.started_s is not None:
+            line += f" in {duration(event.at_s - node.started_s)}"
+        if outcome.attempts > 1:
+            line += f" after {outcome.attempts} attempts"
+        if node.usage.tokens:
+            line += f", {amount(node.usage.tokens, 'token')}"
+        if outcome.failure is not None:
+            line += f": {one_line(str(outcome.failure), _WIDTH)}"
+        return line
+
+    def _counted(self, node: NodeTrace, wide: NodeTrace) -> str | None:
+        """A line at each tenth of a wide map."""
+        done, total = len(wide.ended_children), wide.children
+        tenth = done * 10 // total != (done - 1) * 10 // total
+        if node.info.parent != wide.info.id or not tenth:
+            return None
+        failed = f", {wide.failed_children:,} failed" if wide.failed_children else ""
+        return f"{clean(wide.info.id)} {done:,}/{total:,} done{failed}"
+
+    def _wide_scope(self, node_id: NodeId) -> NodeTrace | None:
+        """The outermost node around `node_id` that has too many children to tell of each."""
+        wide = None
+        parent = self._trace.nodes[node_id].info.parent
+        while parent is not None and parent in self._trace.nodes:
+            scope = self._trace.nodes[parent]
+            wide = scope if scope.children > _FEW else wide
+            parent = scope.info.parent
+        return wide

@@ -1,0 +1,167 @@
+"""What is printed after a run: outcomes, times, the critical path, what to do next, the outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from weft.cli.rows import Row, rows
+from weft.cli.text import amount, clean, duration, listing, money, one_line
+from weft.cli.values import plain
+from weft.engine.critical import Segment, Share, critical_path, shares
+from weft.engine.trace import Trace
+
+_MOST_ROWS = 200
+_MOST_STEPS = 10
+_MOST_REASONS = 5
+_BAR = 24
+_LONGEST_OUTPUT = 20_000
+_STYLES = {
+    "succeeded": "green",
+    "failed": "bold red",
+    "skipped": "yellow",
+    "cancelled": "magenta",
+    "partial": "yellow",
+}
+_WAITS = {"slot": "waits for a slot", "delay": "waits to try again", "person": "waits for a person"}
+
+
+def print_report(
+    console: Console, trace: Trace, outputs: Mapping[str, object], missing: Mapping[str, str]
+) -> None:
+    """Everything about a run that has ended."""
+    _headline(console, trace)
+    _outcomes(console, rows(trace))
+    _times(console, trace)
+    path = critical_path(trace)
+    _path(console, trace, path)
+    console.print()
+    for line in advice(trace, shares(trace, path)):
+        console.print(line)
+    console.print()
+    print_outputs(console, outputs, missing)
+
+
+def print_outputs(
+    console: Console, outputs: Mapping[str, object], missing: Mapping[str, str]
+) -> None:
+    """The outputs of a run, text as it is and the rest as JSON; on a terminal not without end."""
+    for name, value in outputs.items():
+        console.print(clean(name), style="bold underline")
+        text = clean(value if isinstance(value, str) else _json(value))
+        if console.is_terminal and len(text) > _LONGEST_OUTPUT:
+            text = f"{text[:_LONGEST_OUTPUT]}\n… {len(text):,} characters; --json prints them all"
+        console.print(text, soft_wrap=True)
+        console.print()
+    for name, why in missing.items():
+        console.print(Text(f"{clean(name)} is missing:", "bold red"), one_line(why, 300))
+
+
+def advice(trace: Trace, found: Sequence[Share]) -> Iterator[str]:
+    """Sentences on what to speed up first. States only what the trace shows."""
+    work = next((share for share in found if share.doing == "work"), None)
+    if work is not None:
+        yield (
+            f"Speed up first: {clean(work.target)}, {work.fraction:.0%} of the critical path. "
+            f"Even if it took no time, the run would need {duration(work.at_best_s)}."
+        )
+    slot = next((share for share in found if share.doing == "slot"), None)
+    if slot is not None and slot.fraction >= 0.1:
+        limit = trace.limits.get(slot.target)
+        what = f"a free slot of {clean(slot.target)!r} (limit {limit})" if limit else "a free slot"
+        yield f"Waiting for {what} took {slot.fraction:.0%}: more slots could save that time."
+
+
+def _headline(console: Console, trace: Trace) -> None:
+    status = trace.status or "unfinished"
+    words = "ended with a partial result" if status == "partial" else status
+    line = Text(clean(trace.flow) + " ", "bold")
+    line.append(words, _STYLES.get(status, "")).append(f" in {duration(trace.wall_s)}")
+    console.print(line)
+    for reason in trace.reasons[:_MOST_REASONS]:
+        console.print("  " + one_line(reason, 300))
+    if len(trace.reasons) > _MOST_REASONS:
+        console.print(f"  and {len(trace.reasons) - _MOST_REASONS} more reasons")
+    if trace.leaked:
+        names = clean(listing(trace.leaked))
+        console.print(f"  did not stop when cancelled: {names}", style="bold yellow")
+    console.print()
+
+
+def _outcomes(console: Console, found: Sequence[Row]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("node", no_wrap=True, overflow="ellipsis", max_width=40)
+    table.add_column("outcome", no_wrap=True)
+    for name in ("attempts", "time", "tokens"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("note", overflow="fold")
+    for row in found[:_MOST_ROWS]:
+        status = Text(row.status, _STYLES.get(row.status, ""))
+        if row.via:
+            status.append(f" ({row.via})", "dim")
+        table.add_row(
+            Text("  " * row.depth + clean(row.name)),
+            status,
+            str(row.attempts) if row.attempts else "",
+            "" if row.seconds is None else duration(row.seconds),
+            f"{row.tokens:,}" if row.tokens else "",
+            Text(row.note, "" if row.status == "failed" else "dim"),
+        )
+    console.print(table)
+    if len(found) > _MOST_ROWS:
+        console.print(f"… and {len(found) - _MOST_ROWS:,} more rows; --json has them all")
+    console.print()
+
+
+def _times(console: Console, trace: Trace) -> None:
+    usage, speed_up = trace.usage, trace.speed_up()
+    parts = [f"wall time {duration(trace.wall_s)}", f"node times {duration(trace.all_busy_s())}"]
+    if speed_up is not None:
+        parts.append(f"parallel speed-up {speed_up:.1f}x")
+    parts.append(f"at most {trace.max_running:,} at once")
+    console.print(" · ".join(parts), style="bold")
+    if usage.tokens:
+        spent = [f"{usage.prompt_tokens:,} prompt tokens", f"{usage.completion_tokens:,} generated"]
+        spent.append(amount(usage.requests, "request"))
+        if usage.money:
+            spent.append(money(usage.money))
+        console.print(" · ".join(spent))
+    console.print()
+
+
+def _path(console: Console, trace: Trace, path: Sequence[Segment]) -> None:
+    if not path:
+        return
+    console.print("critical path", style="dim")
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=42)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    for name, doing, seconds in _steps(path):
+        fraction = seconds / trace.wall_s
+        bar = Text(("█" if doing == "work" else "░") * max(1, round(_BAR * fraction)), "cyan")
+        bar.append("  " + _WAITS[doing] if doing in _WAITS else "", "dim")
+        table.add_row(Text("  " + name), duration(seconds), f"{fraction:.0%}", bar)
+    console.print(table)
+
+
+def _steps(path: Sequence[Segment]) -> Iterator[tuple[str, str, float]]:
+    """The longest segments in order of time; runs of shorter ones taken together."""
+    longest = set(sorted(path, key=lambda segment: -segment.seconds)[:_MOST_STEPS])
+    for is_long, group in groupby(path, longest.__contains__):
+        segments = list(group)
+        if is_long or len(segments) == 1:
+            yield from ((clean(s.node), s.doing, s.seconds) for s in segments)
+        else:
+            total_s = sum(segment.seconds for segment in segments)
+            yield f"({len(segments)} shorter steps)", "work", total_s
+
+
+def _json(value: object) -> str:
+    return json.dumps(plain(value), ensure_ascii=False, indent=2)

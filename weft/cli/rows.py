@@ -1,0 +1,112 @@
+"""The outcome table as data: which nodes get a row, and what it says. Draws nothing.
+
+Items of a map share the row of their map unless they failed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from weft.cli.text import amount, one_line
+from weft.core.errors import Failure
+from weft.core.events import Outcome
+from weft.core.ids import NodeId
+from weft.engine.trace import NodeTrace, Trace
+
+_FEW_CHILDREN = 6
+_MOST_FAILED = 5
+_NOTE_WIDTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table. `depth` is how deep it is nested; `seconds` None: it never started."""
+
+    name: str
+    depth: int
+    status: str
+    via: str = ""
+    attempts: int = 0
+    seconds: float | None = None
+    tokens: int = 0
+    note: str = ""
+
+
+def rows(trace: Trace) -> list[Row]:
+    """The rows of a run, in declared order, nested below the node that appended them."""
+    children: defaultdict[NodeId | None, list[NodeTrace]] = defaultdict(list)
+    for node in trace.nodes.values():
+        parent = node.info.parent
+        children[parent if parent in trace.nodes else None].append(node)
+    tokens = _tokens(trace)
+    return [row for node in children[None] for row in _rows(node, 0, children, tokens)]
+
+
+def _tokens(trace: Trace) -> Counter[NodeId]:
+    """The tokens of each node together with all it appended. Children come after parents."""
+    total: Counter[NodeId] = Counter()
+    for node in reversed(trace.nodes.values()):
+        total[node.info.id] += node.usage.tokens
+        if node.info.parent is not None:
+            total[node.info.parent] += total[node.info.id]
+    return total
+
+
+def _rows(
+    node: NodeTrace,
+    depth: int,
+    children: dict[NodeId | None, list[NodeTrace]],
+    tokens: Counter[NodeId],
+) -> Iterator[Row]:
+    below = children.get(node.info.id, [])
+    folded = node.info.kind == "map" or len(below) > _FEW_CHILDREN
+    yield _row(node, depth, tokens[node.info.id], _counts(below) if folded and below else "")
+    shown = [child for child in below if _failed(child)] if folded else below
+    for child in shown[: _MOST_FAILED if folded else None]:
+        yield from _rows(child, depth + 1, children, tokens)
+    if folded and len(shown) > _MOST_FAILED:
+        yield Row(f"… and {len(shown) - _MOST_FAILED:,} more", depth + 1, "failed")
+
+
+def _row(node: NodeTrace, depth: int, tokens: int, counts: str) -> Row:
+    outcome = node.outcome
+    seconds = None
+    if node.started_s is not None and node.finished_s is not None:
+        seconds = node.finished_s - node.started_s
+    if outcome is None:
+        return Row(node.info.id, depth, "unfinished", "", node.attempts, None, tokens, counts)
+    notes = [part for part in (counts, _reason(outcome)) if part]
+    return Row(
+        node.info.id,
+        depth,
+        outcome.status,
+        outcome.via,
+        outcome.attempts,
+        seconds,
+        tokens,
+        "; ".join(notes),
+    )
+
+
+def _reason(outcome: Outcome) -> str:
+    if outcome.failure is None:
+        return "left out on purpose" if outcome.status == "skipped" else ""
+    instead = "instead of " if outcome.via else ""
+    return one_line(instead + _told(outcome.failure), _NOTE_WIDTH)
+
+
+def _told(failure: Failure) -> str:
+    plain = failure.error in ("Upstream", "Cancelled")
+    return failure.message if plain else f"{failure.error}: {failure.message}"
+
+
+def _failed(node: NodeTrace) -> bool:
+    return node.outcome is not None and node.outcome.status == "failed"
+
+
+def _counts(nodes: Sequence[NodeTrace]) -> str:
+    counts = Counter("unfinished" if n.outcome is None else n.outcome.status for n in nodes)
+    told = ", ".join(f"{number:,} {status}" for status, number in counts.most_common())
+    return f"{amount(len(nodes), 'item')}: {told}"

@@ -1,0 +1,70 @@
+"""Makes text fit for a terminal: hostile control sequences out, lines clipped, numbers for people.
+
+Everything that a model, a tool or a file wrote passes through `clean` before it is printed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_SEQUENCE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement, erasing
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])"  # OSC, DCS, SOS, PM, APC: titles, links, clipboards
+    r"(?:[^\x07\x1b\x9c]{0,4096}(?:\x1b\\|\x07|\x9c))?"
+    r"|\x1b[ -/]*[0-~]?"
+)
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_SPACE = re.compile(r"\s+")
+_LONGEST_LINE = 10_000
+
+
+def clean(text: str) -> str:
+    """`text` without terminal sequences, control characters and direction overrides.
+
+    Line breaks and tabs stay. What cannot be encoded becomes a question mark.
+    """
+    text = text.replace("\r\n", "\n")
+    text = _CONTROL.sub("", _SEQUENCE.sub("", text))
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def one_line(text: str, width: int) -> str:
+    """The beginning of `text` in at most `width` characters, on one line."""
+    line = _SPACE.sub(" ", clean(text[:_LONGEST_LINE])).strip()
+    return line if len(line) <= width else line[: max(0, width - 1)] + "…"
+
+
+def last_line(text: str, width: int) -> str:
+    """The end of `text` in at most `width` characters, on one line."""
+    line = _SPACE.sub(" ", clean(text[-_LONGEST_LINE:])).strip()
+    return line if len(line) <= width else "…" + line[len(line) - max(0, width - 1) :]
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people read them: `12 ms`, `3.20 s`, `2 min 05 s`, `1 h 02 min`."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.995:
+        return f"{seconds:.2f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def amount(number: int, noun: str) -> str:
+    """`1 node`, `1,200 nodes`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def money(dollars: float) -> str:
+    """US dollars with as many digits as a small amount needs."""
+    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
+
+
+def listing(words: Iterable[str], most: int = 5) -> str:
+    """`a, b, c and 4 more`."""
+    words = list(words)
+    more = len(words) - most
+    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,1 @@
+"""One self-contained HTML page with the Gantt chart of a run."""

@@ -1,0 +1,53 @@
+"""Builds the timeline page. Everything a model or a tool wrote is data in it, never markup.
+
+The page asks the network for nothing, and its policy forbids any script but its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import re
+from base64 import b64encode
+from importlib.resources import files
+
+from weft.cli.speech import Speech
+from weft.cli.timeline.chart import chart
+from weft.engine.trace import Trace
+
+_MARK = re.compile(r"@@(\w+)@@")
+
+
+def page(trace: Trace, speech: Speech) -> str:
+    """The HTML text of the page for a run that has ended, or has been cut short."""
+    here = files("weft.cli.timeline")
+    template, style, script = (
+        (here / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
+    )
+    pieces = {
+        "title": html.escape(trace.flow or "run"),
+        "policy": "; ".join(
+            (
+                "default-src 'none'",
+                f"script-src '{_digest(script)}'",
+                f"style-src '{_digest(style)}'",
+                "base-uri 'none'",
+                "form-action 'none'",
+            )
+        ),
+        "style": style,
+        "script": script,
+        "data": _embedded(chart(trace, speech)),
+    }
+    return _MARK.sub(lambda mark: pieces[mark[1]], template)
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _embedded(data: object) -> str:
+    """JSON that cannot end the script element it stands in, nor open a comment there."""
+    text = json.dumps(data, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
