@@ -1,0 +1,1 @@
+"""Draws a workflow's graph: a layered layout, and the layout as SVG or PNG."""

@@ -1,0 +1,120 @@
+"""Sorts the nodes of an acyclic graph into layers with few crossings (Sugiyama, Tagawa and Toda).
+
+Knows sizes of nothing; an edge over several layers gets a bend in each layer that it passes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect, insort
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import networkx as nx
+
+_SWEEPS = 12
+
+Key = Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Bend:
+    """Where edge `edge` passes layer `layer`."""
+
+    edge: int
+    layer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """`rows` from top to bottom, each from left to right: names of nodes, and `Bend`s.
+
+    `chains` lists, for each edge, what it runs through from source to target.
+    """
+
+    rows: tuple[tuple[Key, ...], ...]
+    chains: tuple[tuple[Key, ...], ...]
+
+
+def layers(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> Layers:
+    """The layers of a graph without cycles; `names` in declared order break ties."""
+    level = _levels(names, edges)
+    chains = []
+    rows: list[list[Key]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
+    for name in names:
+        rows[level[name]].append(name)
+    for index, (source, target) in enumerate(edges):
+        bends = [Bend(index, layer) for layer in range(level[source] + 1, level[target])]
+        for bend in bends:
+            rows[bend.layer].append(bend)
+        chains.append((source, *bends, target))
+    return Layers(_untangled(rows, chains), tuple(chains))
+
+
+def _levels(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """Longest way from a source; then nodes without inputs move down to what they feed."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(names)
+    graph.add_edges_from(edges)
+    level = {
+        name: layer
+        for layer, generation in enumerate(nx.topological_generations(graph))
+        for name in generation
+    }
+    for name in names:
+        if not graph.in_degree(name) and graph.out_degree(name):
+            level[name] = min(level[target] for target in graph.successors(name)) - 1
+    return level
+
+
+def _untangled(
+    rows: list[list[Key]], chains: Iterable[Sequence[Key]]
+) -> tuple[tuple[Key, ...], ...]:
+    """Order each row by the mean place of its neighbours, down and up; keep the best found."""
+    above: defaultdict[Key, list[Key]] = defaultdict(list)
+    below: defaultdict[Key, list[Key]] = defaultdict(list)
+    for chain in chains:
+        for upper, lower in pairwise(chain):
+            above[lower].append(upper)
+            below[upper].append(lower)
+    best = [list(row) for row in rows]
+    fewest = _crossings(best, below)
+    for sweep in range(_SWEEPS):
+        if not fewest:
+            break
+        downwards = sweep % 2 == 0
+        neighbours = above if downwards else below
+        order = range(1, len(rows)) if downwards else range(len(rows) - 2, -1, -1)
+        for index in order:
+            fixed = rows[index - 1 if downwards else index + 1]
+            rows[index] = _by_mean(rows[index], fixed, neighbours)
+        crossings = _crossings(rows, below)
+        if crossings < fewest:
+            fewest, best = crossings, [list(row) for row in rows]
+    return tuple(map(tuple, best))
+
+
+def _by_mean(row: list[Key], fixed: Sequence[Key], neighbours: dict[Key, list[Key]]) -> list[Key]:
+    place = {key: index for index, key in enumerate(fixed)}
+
+    def mean(entry: tuple[int, Key]) -> float:
+        index, key = entry
+        places = [place[other] for other in neighbours[key]]
+        return sum(places) / len(places) if places else index
+
+    return [key for _, key in sorted(enumerate(row), key=mean)]
+
+
+def _crossings(rows: Sequence[Sequence[Key]], below: dict[Key, list[Key]]) -> int:
+    """How many pairs of edges cross between neighbouring rows."""
+    crossings = 0
+    for upper, lower in pairwise(rows):
+        place = {key: index for index, key in enumerate(lower)}
+        seen: list[int] = []
+        for key in upper:
+            ends = sorted(place[other] for other in below[key])
+            crossings += sum(len(seen) - bisect(seen, end) for end in ends)
+            for end in ends:
+                insort(seen, end)
+    return crossings

@@ -1,0 +1,126 @@
+"""A picture as PNG bytes, with Pillow (the extra `png`)."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from weft.cli.drawing import palette
+from weft.cli.drawing.picture import KIND_PX, LABEL_PX, Box, Line, Picture, Point, curve
+from weft.core.errors import CapabilityError
+
+if TYPE_CHECKING:
+    from PIL.ImageDraw import ImageDraw
+
+_SCALE = 2  # for dense screens
+_SMOOTH = 2  # drawn larger and reduced, so that lines have no stairs
+_PIXELS = 80_000_000
+
+
+def png(picture: Picture) -> bytes:
+    """The drawing at twice its size in pixels.
+
+    Raises: `CapabilityError` without Pillow, or when the drawing would be too large for a bitmap.
+    """
+    try:
+        from PIL import Image, ImageDraw
+    except ImportError:
+        raise CapabilityError(
+            "drawing PNG needs Pillow",
+            hint="install weft[png], or write .svg or .mmd instead",
+        ) from None
+    scale = _SCALE * _SMOOTH
+    width, height = round(picture.width * scale), round(picture.height * scale)
+    if width * height > _PIXELS:
+        raise CapabilityError("the graph is too large for a PNG", hint="write .svg instead")
+    image = Image.new("RGB", (max(width, 1), max(height, 1)), palette.GROUND)
+    pen = _Pen(ImageDraw.Draw(image), scale)
+    for box in picture.boxes:
+        if box.frame:
+            pen.frame(box)
+    for line in picture.lines:
+        pen.line(line)
+    for box in picture.boxes:
+        if not box.frame:
+            pen.box(box)
+    size = (max(width // _SMOOTH, 1), max(height // _SMOOTH, 1))
+    reduced = image.resize(size, Image.Resampling.LANCZOS)
+    out = BytesIO()
+    reduced.save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+class _Pen:
+    def __init__(self, draw: ImageDraw, scale: int) -> None:
+        self._draw = draw
+        self._scale = scale
+
+    def frame(self, box: Box) -> None:
+        colour = palette.kind_colour(box.kind)
+        self._rectangle(box, 8, _tint(colour, 0.07), _tint(colour, 0.55))
+        self._text((box.x + 12, box.y + 15.5), box.label, LABEL_PX, palette.INK, "lm")
+        self._text((box.x + box.width - 12, box.y + 15.5), box.kind, KIND_PX, colour, "rm")
+
+    def box(self, box: Box) -> None:
+        colour = palette.kind_colour(box.kind)
+        middle = box.x + box.width / 2
+        self._rectangle(box, 6, palette.BOX, colour)
+        self._text((middle, box.y + 14), box.label, LABEL_PX, palette.INK, "mm")
+        self._text((middle, box.y + 30), box.kind, KIND_PX, colour, "mm")
+
+    def line(self, line: Line) -> None:
+        colour, dash = palette.LINES[line.style], palette.DASHES[line.style]
+        width = round(1.4 * self._scale)
+        points = curve(line.points, 24)
+        for piece in _dashes(points, dash) if dash else [points]:
+            flat = [value * self._scale for point in piece for value in point]
+            self._draw.line(flat, fill=colour, width=width, joint="curve")
+        x, y = line.points[-1]
+        tip = [(x - 4, y - 8), (x, y), (x + 4, y - 8)]
+        self._draw.polygon([(a * self._scale, b * self._scale) for a, b in tip], fill=colour)
+
+    def _rectangle(self, box: Box, radius: int, fill: str, outline: str) -> None:
+        left, top = box.x * self._scale, box.y * self._scale
+        right, bottom = left + box.width * self._scale, top + box.height * self._scale
+        self._draw.rounded_rectangle(
+            (left, top, right, bottom),
+            radius * self._scale,
+            fill=fill,
+            outline=outline,
+            width=round(1.4 * self._scale),
+        )
+
+    def _text(self, at: Point, text: str, size: int, colour: str, anchor: str) -> None:
+        from PIL import ImageFont
+
+        font = ImageFont.load_default(size * self._scale)
+        place = (at[0] * self._scale, at[1] * self._scale)
+        self._draw.text(place, text, fill=colour, font=font, anchor=anchor)
+
+
+def _tint(colour: str, strength: float) -> str:
+    """`colour` over white."""
+    parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(255 + (part - 255) * strength):02x}" for part in parts)
+
+
+def _dashes(points: list[Point], dash: tuple[int, int]) -> list[list[Point]]:
+    """The drawn pieces of a broken line."""
+    pieces: list[list[Point]] = []
+    drawn, left = True, float(dash[0])
+    current = [points[0]]
+    for start, end in pairwise(points):
+        length = ((end[0] - start[0]) ** 2 + (end[1] - start[1]) ** 2) ** 0.5
+        at = 0.0
+        while length - at > left:
+            at += left
+            share = at / length
+            cut = (start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share)
+            if drawn:
+                pieces.append([*current, cut])
+            drawn, current = not drawn, [cut]
+            left = float(dash[0] if drawn else dash[1])
+        left -= length - at
+        current.append(end)
+    return [*pieces, current] if drawn and len(current) > 1 else pieces
