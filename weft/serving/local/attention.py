@@ -1,0 +1,72 @@
+"""Attention over rows of different lengths, plugged into transformers' own model classes."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
+
+from weft.core.errors import CapabilityError
+from weft.serving.local.cache import KvCache
+from weft.serving.local.packing import Group, Step
+
+NAME = "weft_spans"
+_UNSUPPORTED = ("sliding_window", "softcap", "s_aux", "position_bias")
+
+
+def register() -> None:
+    """Make the attention known to transformers under `NAME`. Harmless when repeated."""
+    AttentionInterface.register(NAME, attend)
+
+
+def attend(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    _mask: torch.Tensor | None,
+    scaling: float | None = None,
+    *,
+    step: Step | None = None,
+    cache: KvCache | None = None,
+    **options: object,
+) -> tuple[torch.Tensor, None]:
+    """Write the step's keys and values into their slots and attend within each row.
+
+    query: [1, heads, tokens, head_dim]; key, value: [1, kv_heads, tokens, head_dim]. Returns
+    [1, tokens, heads, head_dim].
+
+    Raises: `CapabilityError` for a model whose attention is of another kind.
+    """
+    unsupported = [name for name in _UNSUPPORTED if options.get(name) is not None]
+    if unsupported or step is None or cache is None:
+        raise CapabilityError(f"a local model cannot have {unsupported or 'this attention'}")
+    keys, values = cache[module.layer_idx]
+    keys[step.slots, :, step.positions] = key[0].transpose(0, 1)
+    values[step.slots, :, step.positions] = value[0].transpose(0, 1)
+    parts = [_attend(group, query[0], keys, values, scaling) for group in step.groups]
+    return torch.cat(parts)[None], None
+
+
+def _attend(
+    group: Group,
+    query: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    scaling: float | None,
+) -> torch.Tensor:
+    """One group's output: [tokens, heads, head_dim].
+
+    Query heads that share a key head are laid side by side as queries, so that no key is repeated.
+    """
+    keys = keys[group.low : group.high, :, : group.columns]
+    values = values[group.low : group.high, :, : group.columns]
+    slots, kv_heads, _, width = keys.shape
+    heads, tokens = len(query), group.last - group.first
+    shape = (kv_heads, heads // kv_heads, slots, tokens // slots, width)
+    queries = query[:, group.first : group.last].reshape(shape).permute(2, 0, 1, 3, 4)
+    found = scaled_dot_product_attention(
+        queries.reshape(slots, kv_heads, -1, width), keys, values, group.mask, scale=scaling
+    )
+    apart = found.reshape(slots, kv_heads, heads // kv_heads, tokens // slots, width)
+    return apart.permute(0, 3, 1, 2, 4).reshape(tokens, heads, width)

@@ -1,0 +1,119 @@
+"""The local model client: requests from any event loop, decoded together by one thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weft.core.errors import CapabilityError, ModelNotFound, ModelUnavailable
+from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
+from weft.core.values import AUTOREGRESSIVE, Completion
+from weft.serving.local.options import LocalOptions
+from weft.serving.local.ticket import Ticket
+from weft.serving.local.worker import Worker
+from weft.serving.weights import locate
+
+if TYPE_CHECKING:
+    from weft.serving.local.batcher import Batcher
+
+
+class LocalModel:
+    """Implements `ModelClient` on torch and transformers, in this process.
+
+    Weights are loaded at the first request. Concurrent requests share every forward pass; one joins
+    and leaves between steps. Sampling of a request depends on its own seed only. Where a request
+    leaves temperature, top_p or top_k open, the model's generation config decides; where that does
+    not sample, decoding is greedy.
+
+    A schema is enforced token by token and excludes `stop`. An answer that reaches `max_tokens`
+    before its JSON is complete is a `ModelOutputError`, retryable where a second draw may be
+    shorter. `extra` takes `ignore_eos`: write on to `max_tokens`.
+
+    Raises: `ModelNotFound` when `name_or_path` leads to no model.
+    """
+
+    def __init__(
+        self,
+        name_or_path: str | os.PathLike[str],
+        options: LocalOptions | None = None,
+        *,
+        home: Path | None = None,
+    ) -> None:
+        self.options = options or LocalOptions()
+        self.path = locate(name_or_path, home=home)
+        self._worker = Worker(self._load)
+        self._closed = False
+
+    @property
+    def model(self) -> str:
+        return self.path.name
+
+    @property
+    def forwards(self) -> int:
+        """Forward passes so far, each over all requests that were running."""
+        return self._worker.forwards
+
+    @property
+    def running(self) -> int:
+        """Requests that hold a row of the batch right now."""
+        return self._worker.running
+
+    async def capabilities(self) -> Capabilities:
+        return Capabilities(
+            structured_output=True,
+            logprobs=True,
+            token_ids=True,
+            prompt_token_ids=True,
+            priority=True,
+            prefix_reuse=True,
+            max_context_tokens=self.options.max_context_tokens or _trained_context(self.path),
+        )
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if self._closed:
+            raise ModelUnavailable(f"{self.model} is closed", retryable=False)
+        if request.decode != AUTOREGRESSIVE:
+            raise CapabilityError(f"a local model cannot decode with {request.decode.method!r}")
+        if request.tools:
+            raise CapabilityError(
+                "a local model does not call tools",
+                hint="ask for JSON with a schema, or serve the model through an endpoint",
+            )
+        ticket = Ticket(request, asyncio.get_running_loop())
+        self._worker.submit(ticket)
+        try:
+            while True:
+                event = await ticket.get()
+                yield event
+                if isinstance(event, Completion):
+                    return
+        finally:
+            ticket.cancelled = True
+
+    async def aclose(self) -> None:
+        self._closed = True
+        await asyncio.to_thread(
+            self._worker.close, ModelUnavailable(f"{self.model} was closed", retryable=False)
+        )
+
+    def _load(self) -> Batcher:
+        try:
+            from weft.serving.local.batcher import Batcher
+        except ImportError as error:
+            raise CapabilityError(
+                f"local models need {error.name}", hint="pip install 'weft[local]'"
+            ) from error
+        return Batcher.load(self.path, self.options)
+
+
+def _trained_context(path: Path) -> int | None:
+    try:
+        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        tokens = config.get("max_position_embeddings")
+    except (OSError, ValueError, AttributeError) as error:
+        raise ModelNotFound(f"{path}/config.json cannot be read: {error}") from error
+    return tokens if isinstance(tokens, int) else None

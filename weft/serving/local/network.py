@@ -1,0 +1,158 @@
+"""The language model itself: weights in, logits out, one pass over many rows.
+
+Knows nothing of text, sampling or requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+from transformers.utils import logging as transformers_logging
+
+from weft.core.errors import CapabilityError
+from weft.serving.local import attention
+from weft.serving.local.cache import KvCache
+from weft.serving.local.cores import model_threads
+from weft.serving.local.options import LocalOptions
+from weft.serving.local.packing import Span, pack
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What the model's generation config says: how to sample, and which tokens end an answer."""
+
+    temperature: float
+    top_p: float
+    top_k: int
+    end_ids: frozenset[int]
+
+
+class Network:
+    """A decoder-only transformer with full attention, and the cache its rows share.
+
+    Not safe to use from two threads at once.
+    """
+
+    def __init__(self, model: PreTrainedModel, options: LocalOptions) -> None:
+        config = model.config.get_text_config()
+        self._model = model
+        self._heads = config.num_attention_heads
+        self._kv_heads = getattr(config, "num_key_value_heads", None) or self._heads
+        self._head_dim = getattr(config, "head_dim", None) or config.hidden_size // self._heads
+        self._layers = config.num_hidden_layers
+        self._threads = options.threads or model_threads()
+        self.vocabulary_size: int = config.vocab_size
+        self.context_tokens: int = options.max_context_tokens or config.max_position_embeddings
+        self.habits = _habits(model.generation_config)
+        self.reset()
+        self._try_out()
+
+    @classmethod
+    def load(cls, path: Path, options: LocalOptions) -> Network:
+        """Read a folder's safetensors weights. Runs no code that comes with them.
+
+        Raises: `CapabilityError` for a model this class cannot run; what transformers raises when
+        the files are broken.
+        """
+        attention.register()
+        config = AutoConfig.from_pretrained(path, local_files_only=True)
+        kinds = set(getattr(config.get_text_config(), "layer_types", None) or ())
+        if kinds - {"full_attention"}:
+            raise CapabilityError(f"a local model cannot have layers of kind {sorted(kinds)}")
+        with _quiet():
+            model = AutoModelForCausalLM.from_pretrained(
+                path,
+                dtype=_dtype(options),
+                attn_implementation=attention.NAME,
+                use_safetensors=True,
+                local_files_only=True,
+            )
+        return cls(model.to(options.device).eval(), options)
+
+    def reset(self) -> None:
+        """Forget every row."""
+        self._cache = KvCache(
+            self._layers, self._kv_heads, self._head_dim, self._model.dtype, self._model.device
+        )
+
+    def copy_prefix(self, source: int, target: int, tokens: int) -> None:
+        """Give slot `target` the first `tokens` of slot `source`."""
+        self._cache.reserve(max(source, target) + 1, tokens)
+        self._cache.copy(source, target, tokens)
+
+    def forward(self, spans: Sequence[Span]) -> dict[int, NDArray[np.float32]]:
+        """Read the spans into their slots; logits [vocabulary] by slot for those that want them."""
+        if torch.get_num_threads() != self._threads:
+            torch.set_num_threads(self._threads)
+        self._cache.reserve(max(s.slot for s in spans) + 1, max(s.end for s in spans))
+        with torch.inference_mode():
+            step = pack(
+                spans,
+                queries_per_key=self._heads // self._kv_heads,
+                dtype=self._model.dtype,
+                device=self._model.device,
+            )
+            output = self._model(
+                input_ids=step.token_ids[None],
+                position_ids=step.positions[None],
+                use_cache=False,
+                logits_to_keep=step.wanted,
+                step=step,
+                cache=self._cache,
+            )
+            logits: NDArray[np.float32] = output.logits[0].float().cpu().numpy()
+        wanting = (span.slot for span in step.spans if span.wants_logits)
+        return dict(zip(wanting, logits, strict=True))
+
+    def _try_out(self) -> None:
+        """Run one token, so that a model of another shape is refused when it is loaded."""
+        try:
+            self.forward([Span(0, 0, (0,), wants_logits=True)])
+        except (RuntimeError, TypeError, AttributeError) as error:
+            raise CapabilityError(
+                f"a local model cannot be a {type(self._model).__name__}: {error}"
+            ) from error
+
+
+def _dtype(options: LocalOptions) -> torch.dtype:
+    if options.dtype != "auto":
+        return torch.float32 if options.dtype == "float32" else torch.bfloat16
+    if options.device != "cpu":
+        return torch.bfloat16
+    can = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    fast = can.get("avx512_bf16") or can.get("amx_bf16")
+    return torch.bfloat16 if fast else torch.float32
+
+
+def _habits(config: GenerationConfig | None) -> Habits:
+    if config is None:
+        return Habits(0.0, 1.0, 0, frozenset())
+    ends = config.eos_token_id
+    end_ids = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
+    if not config.do_sample:
+        return Habits(0.0, 1.0, 0, end_ids)
+    temperature = 1.0 if config.temperature is None else config.temperature
+    return Habits(temperature, config.top_p or 1.0, config.top_k or 0, end_ids)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers' progress bars off the terminal, which belongs to the program."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()

@@ -1,0 +1,163 @@
+"""One request while it runs: its tokens, how its next one is chosen, and when it ends.
+
+Knows nothing of the batch around it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.core.errors import ModelOutputError
+from weft.core.values import Completion, FinishReason, Usage
+from weft.serving.local.answer import Answer
+from weft.serving.local.grammar import Grammar
+from weft.serving.local.sampler import Sampler
+from weft.serving.local.slots import Slot
+from weft.serving.local.ticket import Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When an answer ends at the latest, and by itself. `end_ids` may be empty."""
+
+    max_tokens: int
+    end_ids: frozenset[int]
+
+
+class Row:
+    """`tokens` are the prompt and what has been written; `slot` holds those the model has read."""
+
+    def __init__(
+        self,
+        ticket: Ticket,
+        prompt: list[int],
+        limits: Limits,
+        sampler: Sampler,
+        answer: Answer,
+        grammar: Grammar | None,
+        *,
+        repeatable: bool,
+    ) -> None:
+        self.ticket = ticket
+        self.tokens = prompt
+        self.limits = limits
+        self.prompt_tokens = len(prompt)
+        self.slot: Slot | None = None
+        self.reused = 0
+        self.forwards = 0
+        self.done = False
+        self._sampler = sampler
+        self._answer = answer
+        self._grammar = grammar
+        self._repeatable = repeatable
+        self._wants_logprobs = ticket.request.logprobs
+        self._cut = False  # forced tokens did not fit into max_tokens
+
+    @property
+    def unread(self) -> list[int]:
+        """Tokens the model has not read yet; the logits of the last one choose the next."""
+        assert self.slot is not None
+        return self.tokens[len(self.slot.tokens) :]
+
+    @property
+    def most_tokens(self) -> int:
+        """How many tokens this row can come to hold."""
+        return self.prompt_tokens + self.limits.max_tokens
+
+    def advance(self, logits: NDArray[np.float32], model: str) -> None:
+        """Choose the next token, and hand on what there is to see. logits: [vocabulary]; changed.
+
+        Raises: `ModelOutputError` when the answer ends inside its JSON, `ModelRequestError` when
+        its schema turns out too complex.
+        """
+        for token, logprob in self._next(logits):
+            self.tokens.append(token)
+            self._answer.add(token, logprob)
+        reason = self._ending()
+        if reason is None:
+            delta = self._answer.delta()
+        else:
+            self.done = True
+            self._answer.finish()
+            delta = self._answer.last_delta()
+        if delta is not None:
+            self.ticket.put(delta)
+        if reason is not None:
+            self._check_json(reason)
+            self.ticket.put(self._completion(reason, model))
+
+    def _next(self, logits: NDArray[np.float32]) -> list[tuple[int, float | None]]:
+        """The drawn token, and those its grammar forces after it. Logprobs are the plain model's.
+
+        Forced tokens are not looked at by the model before they are taken, so a request for
+        logprobs draws them one by one.
+        """
+        plain = logits.copy() if self._wants_logprobs else logits
+        if self._grammar is not None:
+            self._grammar.restrict(logits)
+        token = self._sampler.choose(logits)
+        if self._grammar is not None:
+            self._grammar.accept(token)
+        if self._wants_logprobs:
+            return [(token, _log_probability(plain, token))]
+        forced = self._grammar.forced() if self._grammar is not None else []
+        room = self.limits.max_tokens - len(self._answer.token_ids) - 1
+        self._cut = len(forced) > room
+        return [(token, None), *((one, None) for one in forced[:room])]
+
+    def _ending(self) -> FinishReason | None:
+        if self.tokens[-1] in self.limits.end_ids or self._answer.stopped:
+            return "stop"
+        if self._grammar is not None and self._grammar.finished and not self._cut:
+            return "stop"
+        return "length" if len(self._answer.token_ids) >= self.limits.max_tokens else None
+
+    def _check_json(self, reason: FinishReason) -> None:
+        if self._grammar is None:
+            return
+        if reason == "length" and (self._cut or not self._grammar.complete):
+            raise ModelOutputError(
+                f"the answer reached max_tokens ({self.limits.max_tokens}) inside its JSON",
+                hint="raise max_tokens, or give strings a maxLength and arrays a maxItems",
+                retryable=not self._repeatable,
+            )
+        try:
+            json.loads(self._answer.text, parse_float=_finite)
+        except ValueError as error:
+            raise ModelOutputError(
+                f"the answer is not JSON: {error}", retryable=not self._repeatable
+            ) from error
+
+    def _completion(self, reason: FinishReason, model: str) -> Completion:
+        token_ids = tuple(self._answer.token_ids)
+        return Completion(
+            text=self._answer.text,
+            finish_reason=reason,
+            token_ids=token_ids,
+            logprobs=tuple(self._answer.logprobs),
+            usage=Usage(
+                prompt_tokens=self.prompt_tokens,
+                completion_tokens=len(token_ids),
+                cached_tokens=self.reused,
+                requests=1,
+                forwards=self.forwards,
+            ),
+            model=model,
+        )
+
+
+def _log_probability(logits: NDArray[np.float32], token: int) -> float:
+    top = logits.max()
+    return float(logits[token] - top - np.log(np.exp(logits - top).sum(dtype=np.float64)))
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is too large for a number")
+    return value

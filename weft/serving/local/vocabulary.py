@@ -1,0 +1,101 @@
+"""Between text and token ids: prompts in, bytes of single tokens out.
+
+Knows the tokenizer and its chat template; knows nothing of requests that are running.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import TemplateError
+from llguidance.hf import from_tokenizer
+from transformers import AutoTokenizer
+
+from weft.core.errors import CapabilityError, ModelRequestError
+from weft.core.values import Message
+
+if TYPE_CHECKING:
+    from llguidance import LLTokenizer
+    from transformers import PreTrainedTokenizerBase
+
+
+class Vocabulary:
+    """The tokens of one model. `size` is the width of its logits, `end_ids` end an answer.
+
+    `trie` is the same vocabulary as the grammar library wants it.
+    """
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, size: int, end_ids: frozenset[int]
+    ) -> None:
+        own_end = tokenizer.eos_token_id
+        self.size = size
+        self.end_ids = end_ids or frozenset([] if own_end is None else [own_end])
+        self._tokenizer = tokenizer
+        self._special = frozenset(tokenizer.all_special_ids)
+        names = sorted(tokenizer.all_special_tokens, key=len, reverse=True)
+        self._marks = re.compile("|".join(map(re.escape, names)) or r"(?!)")
+        try:
+            self.trie: LLTokenizer = from_tokenizer(
+                tokenizer, n_vocab=size, eos_token=sorted(self.end_ids)
+            )
+        except ValueError as error:
+            raise CapabilityError(f"a local model cannot use this tokenizer: {error}") from error
+
+    @classmethod
+    def load(cls, path: Path, size: int, end_ids: frozenset[int]) -> Vocabulary:
+        """Read the tokenizer of a model folder. Raises: `CapabilityError`, `OSError`."""
+        return cls(AutoTokenizer.from_pretrained(path, local_files_only=True), size, end_ids)
+
+    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+        """The prompt of a conversation, with the opening of the answer.
+
+        A special token that is spelt out in a message is broken up, so that what a tool or a user
+        wrote cannot pose as another role.
+
+        Raises: `ModelRequestError` when the model has no chat template or its template refuses.
+        """
+        if not getattr(self._tokenizer, "chat_template", None):
+            raise ModelRequestError(
+                "this model has no chat template", hint="give prompt_token_ids instead of messages"
+            )
+        turns = [self._turn(message) for message in messages]
+        try:
+            text = self._tokenizer.apply_chat_template(
+                turns, tokenize=False, add_generation_prompt=True
+            )
+        except TemplateError as error:
+            raise ModelRequestError(f"the chat template refuses these messages: {error}") from error
+        return self.encode(text)
+
+    def encode(self, text: str) -> list[int]:
+        """The token ids of `text`; adds none, reads special tokens that are spelt out."""
+        ids: list[int] = self._tokenizer.backend_tokenizer.encode(
+            text, add_special_tokens=False
+        ).ids
+        return ids
+
+    def bytes_of(self, token: int) -> bytes:
+        """What a token writes; special tokens write nothing."""
+        return b"" if token in self._special else self.trie.decode_bytes([token])
+
+    def _turn(self, message: Message) -> dict[str, Any]:
+        turn: dict[str, Any] = {
+            "role": message.role,
+            "content": self._marks.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", message.content),
+        }
+        if message.tool_call_id is not None:
+            turn["tool_call_id"] = message.tool_call_id
+        if message.tool_calls:
+            turn["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in message.tool_calls
+            ]
+        return turn

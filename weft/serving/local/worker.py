@@ -1,0 +1,109 @@
+"""The thread that owns a model. It lives while there is work and ends when there is none.
+
+Knows nothing of tensors: it moves tickets to the batcher and lets it step.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from weft.core.errors import ModelUnavailable, WeftError
+from weft.serving.local.ticket import Ticket
+
+if TYPE_CHECKING:
+    from weft.serving.local.batcher import Batcher
+
+
+class Worker:
+    """Serves tickets from any thread on one thread of its own.
+
+    The thread is not a daemon: the interpreter waits for rows whose streams are still open, and a
+    closed stream ends its row before the next step.
+    """
+
+    def __init__(self, load: Callable[[], Batcher]) -> None:
+        self._load = load
+        self._lock = threading.Lock()
+        self._arrived: list[Ticket] = []
+        self._thread: threading.Thread | None = None
+        self._closed: WeftError | None = None
+        self._batcher: Batcher | None = None
+
+    @property
+    def forwards(self) -> int:
+        """Forward passes so far."""
+        return self._batcher.forwards if self._batcher else 0
+
+    @property
+    def running(self) -> int:
+        """Rows of the batch in use."""
+        return len(self._batcher.rows) if self._batcher else 0
+
+    def submit(self, ticket: Ticket) -> None:
+        """Take a ticket on; its events, or one error, will be put into it."""
+        with self._lock:
+            if self._closed is not None:
+                ticket.put(self._closed)
+                return
+            self._arrived.append(ticket)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="weft-local-model")
+                self._thread.start()
+
+    def close(self, reason: WeftError) -> None:
+        """Fail what is running with `reason`, let the weights go, wait for the thread."""
+        with self._lock:
+            self._closed = self._closed or reason
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+        self._batcher = None
+
+    def _run(self) -> None:
+        while self._take_in():
+            if self._batcher is not None:
+                self._step(self._batcher)
+
+    def _take_in(self) -> bool:
+        """Move arrived tickets to the batcher; whether there is anything to do."""
+        with self._lock:
+            arrived, self._arrived = self._arrived, []
+            if self._closed is not None:
+                self._refuse(arrived, self._closed)
+                if self._batcher is not None:
+                    self._batcher.abort(self._closed)
+                arrived = []
+            if not arrived and (self._batcher is None or self._batcher.idle):
+                self._thread = None
+                return False
+        if arrived and self._batcher is None:
+            try:
+                self._batcher = self._load()
+            except WeftError as error:
+                self._refuse(arrived, error)
+                return True
+            except Exception as error:  # noqa: BLE001 - the one border to torch and transformers
+                self._refuse(arrived, _unavailable("the model cannot be loaded", error))
+                return True
+        for ticket in arrived:
+            assert self._batcher is not None
+            self._batcher.add(ticket)
+        return True
+
+    def _step(self, batcher: Batcher) -> None:
+        try:
+            batcher.step()
+        except Exception as error:  # noqa: BLE001 - the one border to torch and transformers
+            batcher.abort(_unavailable("the model failed", error))
+
+    def _refuse(self, tickets: list[Ticket], error: WeftError) -> None:
+        for ticket in tickets:
+            ticket.put(error)
+
+
+def _unavailable(what: str, error: Exception) -> ModelUnavailable:
+    wrapped = ModelUnavailable(f"{what}: {type(error).__name__}: {error}", retryable=False)
+    wrapped.__cause__ = error
+    return wrapped
