@@ -270,6 +270,13 @@ def convert(error: BaseException, node: str | None = None) -> WeftError:
         if error.node is None:
             error.node = node
         return error
-    wrapped = NodeFailed(f"{type(error).__name__}: {error}", node=node)
+    wrapped = NodeFailed(f"{type(error).__name__}: {_said(error)}", node=node)
     wrapped.__cause__ = error
     return wrapped
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a foreign class may have any `__str__`
+        return "its message cannot be read"

@@ -14,7 +14,10 @@ def delay_s(retry: Retry, attempt: int, node: NodeId, error: WeftError, seed: in
 
     Never less than the `retry_after_s` an error carries. The same arguments give the same delay.
     """
-    delay = min(retry.delay_s * retry.factor ** (attempt - 1), retry.max_delay_s)
+    try:
+        delay = min(retry.delay_s * retry.factor ** (attempt - 1), retry.max_delay_s)
+    except OverflowError:
+        delay = retry.max_delay_s
     draw = Random(f"{seed}:{node}:{attempt}").random()  # noqa: S311 - jitter, not a secret
     delay *= 1 + retry.jitter * (2 * draw - 1)
     return max(delay, float(getattr(error, "retry_after_s", None) or 0.0))

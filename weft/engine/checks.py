@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError as Cycle
 from graphlib import TopologicalSorter
 
 from weft.core.errors import CycleError, DuplicateName, JoinError, UnknownReference
 from weft.core.ids import NodeId, parent_of
-from weft.engine.node import Join, Node
+from weft.engine.node import Grow, Join, Node
 
 
 def check(nodes: Sequence[Node], known: Collection[NodeId] = ()) -> list[NodeId]:
@@ -25,9 +25,31 @@ def check(nodes: Sequence[Node], known: Collection[NodeId] = ()) -> list[NodeId]
             )
         batch[node.id] = node
     for node in nodes:
-        _check_edges(node, batch, known)
-        check_join(node.join, len(node.edges), node.id)
+        for part in (node, *_stand_ins(node)):
+            _check_edges(part, batch, known)
+            check_join(part.join, len({edge.source for edge in part.edges}), part.id)
     return _order(batch)
+
+
+def check_growth(grow: Grow, node: NodeId) -> None:
+    """Raise `BuildError` when the children that `node` asks for can never be joined."""
+    if grow.results or grow.join.mode != "best_effort":
+        check_join(grow.join, len(grow.results), node)
+    if grow.width is not None and grow.width < 1:
+        raise JoinError(
+            f"at most {grow.width} children at once means none",
+            node=node,
+            hint="the width must be 1 or more",
+        )
+    appended = {child.id for child in grow.nodes}
+    for result in grow.results:
+        if result not in appended:
+            raise UnknownReference(
+                f"{result!r} is to be joined, but is not among the appended nodes, or named twice",
+                node=node,
+                hint="name each node to join once",
+            )
+        appended.remove(result)
 
 
 def check_join(join: Join, branches: int, node: NodeId) -> None:
@@ -79,7 +101,12 @@ def _unknown(node: Node, source: NodeId, batch: Mapping[NodeId, Node]) -> Except
 
 def _order(batch: Mapping[NodeId, Node]) -> list[NodeId]:
     sources = {
-        node.id: [edge.source for edge in node.edges if edge.source in batch]
+        node.id: [
+            edge.source
+            for part in (node, *_stand_ins(node))
+            for edge in part.edges
+            if edge.source in batch
+        ]
         for node in batch.values()
     }
     try:
@@ -91,3 +118,11 @@ def _order(batch: Mapping[NodeId, Node]) -> list[NodeId]:
             node=path[0],
             hint="remove one of these references, or use a loop node",
         ) from None
+
+
+def _stand_ins(node: Node) -> Iterator[Node]:
+    """The nodes that may run in the place of `node`, and in theirs."""
+    for stand_in in (node.policy.fallback, node.policy.degrade):
+        if stand_in is not None:
+            yield stand_in
+            yield from _stand_ins(stand_in)

@@ -17,13 +17,18 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """Use it in the event loop's thread only, and only while the node's work runs."""
+    """Use it in the event loop's thread only, and only while the node's work runs.
 
-    __slots__ = ("_run", "_state")
+    It belongs to one attempt: code that refuses to be cancelled cannot act for the next.
+    """
 
-    def __init__(self, run: Run, state: NodeState) -> None:
+    __slots__ = ("_attempt", "_epoch", "_run", "_state")
+
+    def __init__(self, run: Run, state: NodeState, epoch: int) -> None:
         self._run = run
         self._state = state
+        self._epoch = epoch
+        self._attempt = state.attempt
 
     @property
     def node(self) -> NodeId:
@@ -31,11 +36,11 @@ class Context:
 
     @property
     def scope(self) -> NodeId:
-        return attempt(self._state.node.id, max(1, self._state.attempt))
+        return attempt(self._state.node.id, max(1, self._attempt))
 
     @property
     def attempt(self) -> int:
-        return self._state.attempt
+        return self._attempt
 
     @property
     def priority(self) -> int:
@@ -54,15 +59,23 @@ class Context:
         return self._run.tokens_left(self._state)
 
     def append(self, nodes: Sequence[Node]) -> None:
+        self._must_run()
         self._run.append(self._state, nodes)
 
     async def outcome(self, node: NodeId) -> Outcome:
-        return await self._run.outcome(node)
+        self._must_run()
+        return await self._run.outcome(self._state, node)
 
     async def items(self, streamed: Streamed) -> AsyncIterator[Any]:
         for node in streamed.nodes:
-            outcome = await self._run.outcome(node)
+            outcome = await self.outcome(node)
             if outcome.ok:
                 yield outcome.value
             elif outcome.failure is not None:
                 raise RunError(f"item {node} {outcome.status}: {outcome.failure.message}")
+
+    def _must_run(self) -> None:
+        if self._state.epoch != self._epoch:
+            raise RunError(
+                f"attempt {self._attempt} is over", node=self.node, hint="let cancellation pass"
+            )

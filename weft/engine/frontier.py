@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from weft.core.errors import Failure
+from weft.core.errors import CycleError, Failure
 from weft.core.ids import NodeId
 from weft.engine.join import JoinCount, Verdict
-from weft.engine.node import Node
+from weft.engine.node import Edge, Node
 from weft.engine.state import NodeState, Phase
 
 READY = Verdict()
@@ -40,16 +40,23 @@ class Frontier:
                 parent.children = list(added)
             else:
                 parent.children += added
-        for state in added:
-            yield from self._connect(state)
+        # Connect all before the first is decided: that may cancel others, or need them.
+        arrived = [self._connect(state) for state in added]
+        for state, sources in zip(added, arrived, strict=True):
+            if state.missing == 0 and state.phase is Phase.PENDING:
+                yield state, READY
+            for source in sources:
+                yield from self._arrive(state, source)
 
-    def _connect(self, state: NodeState) -> Iterator[Decided]:
-        node = state.node
-        if node.join.mode != "all":
-            state.count = JoinCount(node.join, [edge.source for edge in node.edges])
+    def _connect(self, state: NodeState) -> Sequence[NodeState]:
+        """Enter `state` with all it waits for; those of them that have ended already."""
+        edges: Collection[Edge] = state.node.edges
+        if state.node.join.mode != "all":
+            edges = {edge.source: edge for edge in edges}.values()  # a branch counts once
+            state.count = JoinCount(state.node.join, [edge.source for edge in edges])
+        state.missing = len(edges)
         arrived = []
-        state.missing = len(node.edges)
-        for edge in node.edges:
+        for edge in edges:
             source = self.states[edge.source]
             if source.outcome is not None:
                 arrived.append(source)
@@ -63,10 +70,7 @@ class Frontier:
                 if source.watchers is None:
                     source.watchers = []
                 source.watchers.append(state)
-        if state.missing == 0:
-            yield state, READY
-        for source in arrived:
-            yield from self._arrive(state, source)
+        return arrived
 
     def ended(self, source: NodeState) -> Iterator[Decided]:
         """`source` has its outcome."""
@@ -102,6 +106,32 @@ class Frontier:
         if waiting.missing == 0 and waiting.phase is Phase.PENDING:
             yield waiting, READY
 
+    def refuse_deadlock(self, nodes: Sequence[Node], parent: NodeState) -> None:
+        """Raise `CycleError` when `nodes` would wait for what must wait for `parent`."""
+        sources = {edge.source: None for node in nodes for edge in node.edges}
+        self.refuse_waiting(parent, [self.states[s] for s in sources if s in self.states])
+
+    def refuse_waiting(self, waiting: NodeState, sources: list[NodeState]) -> None:
+        """Raise `CycleError` when a source cannot end before `waiting`, or a scope of it, has."""
+        scopes = {waiting}
+        while waiting.parent is not None:
+            waiting = waiting.parent
+            scopes.add(waiting)
+        seen: set[NodeState] = set()
+        doubtful = list(sources)
+        while doubtful:
+            state = doubtful.pop()
+            if state in scopes:
+                raise CycleError(
+                    f"{state.node.id!r} and what it is to wait for wait for each other",
+                    node=state.node.id,
+                    hint="wait for nodes that do not depend on it",
+                )
+            if state.phase is not Phase.ENDED and state not in seen:
+                seen.add(state)
+                doubtful += self.sources(state)
+                doubtful += state.children or ()
+
     def sources(self, state: NodeState) -> list[NodeState]:
         """The nodes that `state` takes its inputs from."""
         return [self.states[edge.source] for edge in state.node.edges]
@@ -109,6 +139,9 @@ class Frontier:
 
 def needed(state: NodeState, besides: NodeState) -> bool:
     """Whether anybody but `besides` still waits for `state`."""
+    growth = state.parent.growth if state.parent is not None else None
+    if growth is not None and not growth.decided and state.node.id in growth.count.sources:
+        return True
     waiting = [*(state.dependents or ()), *(state.watchers or ())]
     return any(other is not besides and other.phase is not Phase.ENDED for other in waiting)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from weft.core.errors import UnknownReference
 from weft.core.events import NodeInfo
 from weft.core.ids import NodeId
 from weft.engine.checks import check
@@ -77,6 +78,10 @@ class Graph:
         self.nodes = tuple(nodes)
         self.keep = frozenset(keep)
         self.order = check(self.nodes)
+        for kept in self.keep.difference(self.order):
+            raise UnknownReference(
+                f"there is no node {kept!r} to keep", hint="keep nodes of this graph"
+            )
         self.infos = tuple(info(node) for node in self.nodes)
         self.ranks = ranks(self.nodes, self.order)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.core.errors import Failure
+from weft.core.errors import Failure, JoinUnsatisfied
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
 from weft.engine.node import Join
@@ -21,6 +21,11 @@ class Verdict:
     winners: tuple[NodeId, ...] = ()
     failure: Failure | None = None
     left_out: bool = False
+
+    def error(self) -> JoinUnsatisfied:
+        """The failure of a join that can never be satisfied, to be raised in its node."""
+        assert self.failure is not None
+        return JoinUnsatisfied(self.failure.message, retryable=self.failure.retryable)
 
 
 class JoinCount:

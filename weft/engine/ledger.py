@@ -30,14 +30,15 @@ class Ledger:
         reached = []
         for account in self.accounts(state):
             account.spent += usage
-            if account.reached is None and self.settle(account, now_s):
-                reached.append(account)
+            if account.reached is None:
+                account.reached = account.budget.exceeded(account.spent, now_s - account.since_s)
+                if account.reached is not None:
+                    reached.append(account)
         return reached
 
-    def settle(self, account: Account, now_s: float) -> bool:
-        """Look whether the account's limit is reached, and remember it."""
-        account.reached = account.budget.exceeded(account.spent, now_s - account.since_s)
-        return account.reached is not None
+    def time_up(self, account: Account) -> None:
+        """The account's seconds have passed: its timer says so, whatever rounding makes of it."""
+        account.reached = account.budget.exceeded(account.spent, account.budget.seconds or 0.0)
 
     def closed(self, state: NodeState) -> Account | None:
         """The innermost account of `state` whose limit is reached, if any."""

@@ -7,15 +7,16 @@ them over. Knows no signals, timers or budgets beyond what a single node has.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from weft.core.errors import BudgetExceeded, Cancelled, Failure, JoinUnsatisfied, WeftError
+from weft.core.errors import BudgetExceeded, Cancelled, Failure, WeftError, convert
 from weft.core.events import (
     GraphGrew,
     HumanAsked,
     NodeFinished,
+    NodeLogged,
     NodeRerouted,
     NodeRetrying,
     NodeStarted,
@@ -24,7 +25,7 @@ from weft.core.events import (
 )
 from weft.core.ids import NodeId, inside
 from weft.engine.backoff import delay_s
-from weft.engine.checks import check, check_join
+from weft.engine.checks import check, check_growth
 from weft.engine.commands import ClearTimers, Command, SetTimer, Start, Stop
 from weft.engine.delivery import inputs, joined
 from weft.engine.frontier import Decided, Frontier, needed
@@ -45,7 +46,7 @@ class Lifecycle:
 
     def __init__(self, graph: Graph, options: RunOptions) -> None:
         self.now = 0.0
-        self.open = 0
+        self.open = len(graph.nodes)
         self.out: list[Command] = []
         self.questions: dict[NodeId, Ask] = {}
         self.ledger = Ledger(options.limit, 0.0)
@@ -63,7 +64,6 @@ class Lifecycle:
 
     def begin(self) -> None:
         """Take in the nodes of the graph."""
-        self.open = len(self._graph.nodes)
         self._decide(self._frontier.add(self._graph.nodes, self._graph.ranks, None))
 
     def settle(self) -> list[Command]:
@@ -89,11 +89,21 @@ class Lifecycle:
 
     def add(self, parent: NodeState, nodes: Sequence[Node]) -> None:
         """Append `nodes` to `parent`. Raises `BuildError`, and adds none then."""
+        self._append(parent, nodes, self._checked(parent, nodes))
+
+    def _checked(self, parent: NodeState, nodes: Sequence[Node]) -> dict[NodeId, float]:
+        """The ranks of `nodes`, if they can be appended to `parent`; changes nothing."""
         order = check(nodes, self.states)
+        self._frontier.refuse_deadlock(nodes, parent)
+        return ranks(nodes, order, parent.rank)
+
+    def _append(
+        self, parent: NodeState, nodes: Sequence[Node], longest: Mapping[NodeId, float]
+    ) -> None:
         scope = parent.node.id
         self.out.append(GraphGrew(scope, tuple(info(n, scope) for n in nodes), self.now))
         self.open += len(nodes)
-        self._decide(self._frontier.add(nodes, ranks(nodes, order, parent.rank), parent))
+        self._decide(self._frontier.add(nodes, longest, parent))
 
     def _decide(self, decided: Iterable[Decided]) -> None:
         for state, verdict in decided:
@@ -103,7 +113,7 @@ class Lifecycle:
             elif verdict.left_out or state.count is None:
                 self._finish(state, Outcome("skipped", None, verdict.failure, 0))
             else:
-                self._give_up(state, _unsatisfied(verdict).failure())
+                self._give_up(state, verdict.error().failure())
             if state.node.join.cancel_rest:
                 self._let_go(state)
 
@@ -160,18 +170,22 @@ class Lifecycle:
         elif type(value) is Ask:
             self._ask(state, value)
         else:
-            self._finish(state, Outcome("skipped", attempts=state.attempt))
+            if value.reason:
+                self.out.append(NodeLogged(state.node.id, f"left out: {value.reason}", self.now))
+            self._hold(state, value, None)
 
     def _grow(self, state: NodeState, grow: Grow) -> None:
         self._pause(state, Phase.WAITING)
         self.out.append(NodeWaiting(state.node.id, self.now))
         try:
-            check_join(grow.join, len(grow.results), state.node.id)
-            growth = state.growth = Growth(grow)
-            self.add(state, grow.nodes)
-        except WeftError as error:
-            self.attempt_failed(state, error)
+            check_growth(grow, state.node.id)
+            growth = Growth(grow)
+            longest = self._checked(state, grow.nodes)
+        except Exception as error:  # noqa: BLE001 - what a work returns may be anything
+            self.attempt_failed(state, convert(error, state.node.id))
             return
+        state.growth = growth
+        self._append(state, grow.nodes, longest)
         self._decide(self._frontier.grew(state))
         verdict = growth.count.start()
         if verdict is not None:
@@ -218,13 +232,16 @@ class Lifecycle:
         """The children of `state` are enough, or can never be."""
         growth.decided = True
         join = growth.grow.join
+        if join.mode != "all" and verdict.failure is None:
+            for child in growth.grow.nodes:
+                self.states[child.id].tolerated = True
         if join.mode in _DECIDED_EARLY and state.open:
             reason = f"the join {join.mode!r} of {state.node.id} was decided without it"
             self.cancel(state.inside(), Cancelled(reason).failure())
         if verdict.left_out:
             self._finish(state, Outcome("skipped", attempts=state.attempt))
         elif verdict.failure is not None:
-            self._hold(state, None, _unsatisfied(verdict))
+            self._hold(state, None, verdict.error())
         else:
             values = joined(verdict.winners, join, self.states)
             if growth.grow.then is None:
@@ -244,9 +261,18 @@ class Lifecycle:
         state.held = None
         if error is not None:
             self.attempt_failed(state, error)
+        elif type(value) is Skip:
+            self._finish(state, Outcome("skipped", attempts=state.attempt))
         else:
             end = Outcome("succeeded", value, state.cause, state.attempt, state.via)
             self._finish(state, end)
+
+    def rest(self, state: NodeState, until: NodeState) -> None:
+        """The work of `state` waits for the end of `until`, and holds no slot any more."""
+        self._frontier.refuse_waiting(state, [until])
+        if state.slotted:
+            self._slots.give(state)
+            self.out.append(NodeWaiting(state.node.id, self.now))
 
     # -- nodes end ---------------------------------------------------------------------------
 
@@ -255,7 +281,9 @@ class Lifecycle:
         self._slots.give(state)
         self.cancel(state.inside(), error.failure())
         self._clear(state)
-        state.growth = None
+        if state.account is not None:
+            self.watch_seconds(state.account)
+        state.growth = state.held = None
         retry = state.node.policy.retry
         if retry and error.retryable and not state.via and state.attempt < retry.attempts:
             delay = delay_s(retry, state.attempt, state.node.id, error, self._seed)
@@ -282,9 +310,10 @@ class Lifecycle:
         if policy.degrade is not None:
             self._replace(state, policy.degrade, failure)
         elif policy.default is not MISSING:
-            self._finish(state, Outcome("succeeded", policy.default, failure, 0, "default"))
+            end = Outcome("succeeded", policy.default, failure, state.attempt, "default")
+            self._finish(state, end)
         else:
-            self._finish(state, Outcome("skipped", None, failure, 0))
+            self._finish(state, Outcome("skipped", None, failure, state.attempt))
 
     def _replace(self, state: NodeState, template: Node, failure: Failure) -> None:
         """Run `template` in the place of `state`, as its child."""
@@ -304,7 +333,9 @@ class Lifecycle:
         self._ended.append(state)
 
     def _clear(self, state: NodeState) -> None:
-        if state.node.policy.timeout_s is not None or state.phase is Phase.BACKOFF:
+        policy = state.node.policy
+        timed = policy.timeout_s is not None or policy.limit is not None
+        if timed or state.phase is Phase.BACKOFF:
             self.out.append(ClearTimers(state))
         if state.phase is Phase.ASKING:
             self.questions.pop(state.node.id, None)
@@ -318,9 +349,10 @@ class Lifecycle:
             self._run(state, state.resume, answer)
 
     def watch_seconds(self, account: Account) -> None:
-        """Set the timer of a budget of seconds."""
-        if account.budget.seconds is not None:
-            self.out.append(SetTimer(account.scope, 0, "budget", account.budget.seconds))
+        """Set the timer of a budget of seconds, for what is left of them."""
+        if account.budget.seconds is not None and account.reached is None:
+            left = account.since_s + account.budget.seconds - self.now
+            self.out.append(SetTimer(account.scope, 0, "budget", left))
 
     # -- nodes are cancelled -----------------------------------------------------------------
 
@@ -347,6 +379,7 @@ class Lifecycle:
             if state.phase is Phase.ENDED or state.node.id in self._graph.keep:
                 continue
             if not needed(state, besides=decided):
+                state.tolerated = True
                 self.cancel([*state.inside(), state], failure)
                 doubtful += self._frontier.sources(state)
 
@@ -358,9 +391,4 @@ class Lifecycle:
 
 
 async def _only(_: Any, values: list[Any]) -> Any:
-    return values[0]
-
-
-def _unsatisfied(verdict: Verdict) -> JoinUnsatisfied:
-    assert verdict.failure is not None
-    return JoinUnsatisfied(verdict.failure.message, retryable=verdict.failure.retryable)
+    return values[0] if values else Skip("what stands in for it was left out")

@@ -69,13 +69,13 @@ def reasons(states: Sequence[NodeState], ended_by: Failure | None) -> list[str]:
 
 
 def _absorbed(state: NodeState) -> bool:
-    """True when an enclosing node succeeded without this one: by a join, a retry, a default."""
+    """True when something succeeded without this node: a join, a retry, or what stands in."""
     child, scope = state, state.parent
-    while scope is not None:
+    while scope is not None and not child.tolerated:
         outcome = scope.outcome
         if outcome is not None and outcome.ok:
-            tolerant = scope.growth is not None and scope.growth.grow.join.mode != "all"
-            if tolerant or child.born != scope.attempt or outcome.via == "default":
+            again = child.born != scope.attempt
+            if again or outcome.via in ("default", "fallback"):
                 return True
         child, scope = scope, scope.parent
-    return False
+    return child.tolerated

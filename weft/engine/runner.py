@@ -45,7 +45,7 @@ from weft.engine.node import Ask, Cache, Node
 from weft.engine.options import RunOptions
 from weft.engine.result import RunResult, reasons, status
 from weft.engine.scheduler import Scheduler
-from weft.engine.state import NodeState, Phase
+from weft.engine.state import NodeState
 
 _OPTIONS = RunOptions()
 
@@ -82,6 +82,7 @@ class Run:
         self._keys: dict[NodeId, tuple[str, float | None]] = {}
         self._waiters: dict[NodeId, list[asyncio.Future[Outcome]]] = {}
         self._complaints: list[str] = []
+        self._begun = False
         self._started_s = 0.0
 
     # -- the door ----------------------------------------------------------------------------
@@ -91,26 +92,28 @@ class Run:
 
         Cancelling the caller cancels the run, lets it unwind, and goes on as a cancellation.
         """
-        if self._started_s:
+        if self._begun:
             raise InternalError(f"{self.id} is already under way; a Run runs once")
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._done: asyncio.Future[None] = self._loop.create_future()
-        self._started_s = self._clock.now() or 1e-9
+        self._started_s = self._clock.now()
+        self._begun = True
         self._announce()
         try:
             self._perform(self._scheduler.begin())
+            self._turn()  # it may have been cancelled before it began
             await self._done
         except asyncio.CancelledError:
             self._inbox.clear()
             ended = [CancelRequested("the caller was cancelled")]
             self._perform(self._scheduler.advance(ended, self.elapsed_s))
-            self._conclude(await self._close())
+            await self._end()
             raise
         except InternalError:
             await self._close()
             raise
-        return self._conclude(await self._close())
+        return await self._end()
 
     def cancel(self, reason: str = "cancelled", node: NodeId | None = None) -> None:
         """End the run, or one node of it with everything inside, keeping what is done."""
@@ -136,8 +139,10 @@ class Run:
     # -- the loop ----------------------------------------------------------------------------
 
     def _signal(self, signal: Signal) -> None:
+        if self._scheduler.done:
+            return
         self._inbox.append(signal)
-        if not self._turn_is_due and self._started_s:
+        if self._begun and not self._turn_is_due:
             self._turn_is_due = True
             self._loop.call_soon(self._turn)
 
@@ -184,13 +189,15 @@ class Run:
         state, epoch, work, argument = start
         signal: Signal
         try:
-            value = await work(Context(self, state), argument)
+            value = await work(Context(self, state, epoch), argument)
         except asyncio.CancelledError:
             if state.epoch != epoch:
                 return
             error = NodeFailed("its own code raised CancelledError", node=state.node.id)
             signal = Raised(state, epoch, error)
-        except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - it is an outcome
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it raises is its outcome
             signal = Raised(state, epoch, convert(error, state.node.id))
         else:
             signal = Returned(state, epoch, value)
@@ -278,7 +285,6 @@ class Run:
 
     def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
         """Add nodes to a node that is running."""
-        self._must_run(parent)
         self._perform(self._scheduler.append(parent, nodes, self.elapsed_s))
 
     def spend(self, state: NodeState, usage: Usage) -> None:
@@ -289,20 +295,17 @@ class Run:
         """The smallest token allowance left for a node."""
         return self._scheduler.tokens_left(state)
 
-    async def outcome(self, node: NodeId) -> Outcome:
-        """Wait for the end of a node."""
+    async def outcome(self, waiting: NodeState, node: NodeId) -> Outcome:
+        """Wait, in the work of `waiting`, for the end of a node."""
         state = self._scheduler.states.get(node)
         if state is None:
-            raise UnknownReference(f"there is no node {node!r}", node=node)
+            raise UnknownReference(f"there is no node {node!r}", node=waiting.node.id)
         if state.outcome is not None:
             return state.outcome
+        self._perform(self._scheduler.rest(waiting, state, self.elapsed_s))
         waiter: asyncio.Future[Outcome] = self._loop.create_future()
         self._waiters.setdefault(node, []).append(waiter)
         return await waiter
-
-    def _must_run(self, state: NodeState) -> None:
-        if state.phase is not Phase.RUNNING:
-            raise InternalError("only a running node may append nodes", node=state.node.id)
 
     # -- beginning and end -------------------------------------------------------------------
 
@@ -319,17 +322,27 @@ class Run:
             bug.__cause__ = error
             self._done.set_exception(bug)
 
-    async def _close(self) -> tuple[NodeId, ...]:
-        """Cancel what is left, wait for it within the grace period; name what stays."""
+    async def _end(self) -> RunResult:
+        """Let what is left unwind, and conclude; also when the caller cuts the waiting short."""
+        try:
+            await self._close()
+        finally:
+            result = self._conclude()
+        return result
+
+    async def _close(self) -> None:
+        """Cancel what is left and wait for it within the grace period."""
         for state in list(self._tasks):
             self._stop(state)
         for owner in list(self._timers):
             self._clear_timers(owner)
         if self._unwinding:
             await _all_done(list(self._unwinding), self._options.grace_s, self._clock)
-        return tuple(sorted(set(self._unwinding.values())))
 
-    def _conclude(self, leaked: tuple[NodeId, ...]) -> RunResult:
+    def _conclude(self) -> RunResult:
+        for task in self._unwinding:
+            task.cancel()  # once more: it may have been a store that did not answer
+        leaked = tuple(sorted(set(self._unwinding.values())))
         states = list(self._scheduler.states.values())
         ended_by = self._scheduler.ended_by
         said = [*self._scheduler.reasons, *reasons(states, ended_by), *self._complaints]
@@ -345,6 +358,7 @@ class Run:
             leaked,
         )
         self.emit(RunFinished(result.status, result.usage, result.reasons, result.wall_s, leaked))
+        self._listeners = []  # what still runs is heard no more
         return result
 
 
@@ -364,11 +378,12 @@ async def _all_done(tasks: list[asyncio.Task[None]], grace_s: float, clock: Cloc
             stop_waiting()
 
     timer = clock.call_later(grace_s, stop_waiting)
-
     for task in tasks:
         task.add_done_callback(one_done)
-    await enough
-    timer.cancel()
+    try:
+        await enough
+    finally:
+        timer.cancel()
 
 
 def _declared_order(signal: Signal) -> int:

@@ -100,6 +100,15 @@ class Scheduler:
             self._budget_reached(account)
         return nodes.settle()
 
+    def rest(self, state: NodeState, until: NodeState, now_s: float) -> list[Command]:
+        """`state`, which is running, waits for the end of `until`, and holds no slot any more.
+
+        Raises: `CycleError` when `until` cannot end before `state`.
+        """
+        self._nodes.now = now_s
+        self._nodes.rest(state, until)
+        return self._nodes.settle()
+
     def tokens_left(self, state: NodeState) -> int | None:
         """The smallest token allowance left for `state`; None when there is no limit."""
         return self._nodes.ledger.tokens_left(state)
@@ -126,7 +135,7 @@ class Scheduler:
     def _timer(self, state: NodeState, epoch: int, kind: str) -> None:
         if kind == "retry" and epoch == state.epoch:
             self._nodes.line_up(state)
-        elif kind == "timeout" and epoch == state.attempt and state.phase in _UNDER_WAY:
+        elif kind == "timeout" and epoch == state.attempt and _in_attempt(state):
             self._nodes.stop(state)
             limit = f"no result within {state.node.policy.timeout_s:g} s"
             self._nodes.attempt_failed(state, NodeTimeout(limit))
@@ -134,7 +143,8 @@ class Scheduler:
             self._seconds_up(state.account)
 
     def _seconds_up(self, account: Account) -> None:
-        if account.reached is None and self._nodes.ledger.settle(account, self._nodes.now):
+        if account.reached is None:
+            self._nodes.ledger.time_up(account)
             self._budget_reached(account)
 
     def _budget_reached(self, account: Account) -> None:
@@ -148,10 +158,17 @@ class Scheduler:
         error = BudgetExceeded(f"budget reached: {reason}", node=owner)
         if scope is None:
             self._end_run(error.failure())
-        elif scope.phase in _UNDER_WAY:
+        elif scope.phase is not Phase.ENDED:
             self._nodes.stop(scope)
             self._nodes.attempt_failed(scope, error)
 
     def _end_run(self, failure: Failure) -> None:
+        if self.done:
+            return
         self.ended_by = self.ended_by or failure
         self._nodes.end_all(failure)
+
+
+def _in_attempt(state: NodeState) -> bool:
+    """Whether an attempt of the node's own is under way, and not what stands in for it."""
+    return state.phase in _UNDER_WAY and not state.via

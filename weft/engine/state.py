@@ -65,7 +65,8 @@ class NodeState:
     recognised; `born` is the parent's attempt that appended it. `missing` counts unmet inputs of an
     "all" join, `count` serves the other joins and `winners` is what it decided. `open` counts
     children that have not ended; `held` is the end that waits for them. `cause` is the failure that
-    a fallback, a default or a cheaper node stands in for.
+    a fallback, a default or a cheaper node stands in for. `tolerated`: a join was decided without
+    it, so that its failure is none of the run.
     """
 
     __slots__ = (
@@ -90,6 +91,7 @@ class NodeState:
         "rank",
         "resume",
         "slotted",
+        "tolerated",
         "via",
         "watchers",
         "winners",
@@ -120,6 +122,7 @@ class NodeState:
         self.cause: Failure | None = None
         self.via: Via = ""
         self.slotted = False
+        self.tolerated = False
 
     @property
     def streams(self) -> bool:
@@ -128,6 +131,7 @@ class NodeState:
         return (
             self.growth is not None
             and self.growth.grow.items
+            and self.growth.grow.then is None
             and self.growth.grow.join.mode == "all"
             and policy.retry is None
             and policy.fallback is None

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weft.core.ids import NodeId
-from weft.engine.node import Grow, Node, Then
+from weft.core.ids import NodeId, inside
+from weft.engine.node import Edge, Grow, Inputs, Node, NodeContext, Skip, Then
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,22 @@ still being computed.
 """
 
 
-def grow_one(fragment: Fragment, then: Then | None = None) -> Grow:
-    """Append `fragment` and go on with its value (as it is, without `then`)."""
-    return Grow(fragment.nodes, (fragment.result,), then or _only)
+def grow_one(scope: NodeId, fragment: Fragment, then: Then | None = None) -> Grow:
+    """Append `fragment` and go on with its value (as it is, without `then`).
+
+    A result that was left out on purpose leaves the growing node out, or gives `then` no value.
+    """
+    nodes, result = fragment.nodes, fragment.result
+    if all(node.id != result for node in nodes):
+        carrier = inside(scope, "outer-result")
+        nodes = (*nodes, Node(carrier, _carry, (Edge(result, "value"),), kind="value"))
+        result = carrier
+    return Grow(nodes, (result,), then or _only)
 
 
-async def _only(_: object, values: list[Any]) -> Any:
-    return values[0]
+async def _carry(_: NodeContext, inputs: Inputs) -> Any:
+    return inputs["value"]
+
+
+async def _only(_: NodeContext, values: list[Any]) -> Any:
+    return values[0] if values else Skip("its result was left out")

@@ -28,8 +28,8 @@ def branch(
         chosen = choose(inputs)
         body = cases.get(chosen, otherwise)
         if body is not None:
-            place = places.get(chosen, "otherwise")
-            return grow_one(body(inside(context.scope, place), {}))
+            scope = inside(context.scope, places.get(chosen, "otherwise"))
+            return grow_one(scope, body(scope, {}))
         if skip_unmatched:
             return Skip(f"no case for {chosen!r}")
         raise UnknownReference(

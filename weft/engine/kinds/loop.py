@@ -51,6 +51,7 @@ def loop(
             )
 
         bindings = {names["value"]: value, names["iteration"]: number}
-        return grow_one(body(iteration(context.scope, number), bindings), then)
+        scope = iteration(context.scope, number)
+        return grow_one(scope, body(scope, bindings), then)
 
     return work
