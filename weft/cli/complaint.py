@@ -28,7 +28,7 @@ def complaints(*, debug: bool, as_json: bool = False) -> Iterator[None]:
     except WeftError as error:
         if debug:
             raise
-        _complain(error, as_json)
+        complain(error, as_json)
         raise typer.Exit(code_of(error)) from None
     except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
         raise
@@ -38,11 +38,12 @@ def complaints(*, debug: bool, as_json: bool = False) -> Iterator[None]:
         if debug:
             raise
         bug = InternalError(f"{type(error).__name__}: {error} (--debug shows where it comes from)")
-        _complain(bug, as_json)
+        complain(bug, as_json)
         raise typer.Exit(ExitCode.FAILED) from None
 
 
-def _complain(error: WeftError, as_json: bool) -> None:
+def complain(error: WeftError, as_json: bool = False) -> None:
+    """Print the error to stderr; with `as_json` also as a JSON document to stdout."""
     from weft.cli.console import stderr
 
     console = stderr()

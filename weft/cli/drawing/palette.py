@@ -8,19 +8,18 @@ INK = "#1d2129"
 SOFT = "#636b78"
 GROUND = "#ffffff"
 BOX = "#f7f8fa"
-FRAMES = ("#f1f4f8", "#fafbfd")
-BORDER = "#c3cad4"
 
 _KINDS = {
     "tool": "#3f9a8c",
+    "call": "#3f9a8c",
     "model": "#4c86c6",
     "map": "#8a6fc0",
     "loop": "#8a6fc0",
     "branch": "#8a6fc0",
-    "flow": "#8a6fc0",
+    "workflow": "#8a6fc0",
     "reduce": "#b07c2c",
+    "join": "#b07c2c",
     "ask": "#c0568c",
-    "input": "#7b8494",
 }
 LINES: dict[LineStyle, str] = {
     "data": "#5d6675",

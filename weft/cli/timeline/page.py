@@ -21,10 +21,8 @@ _MARK = re.compile(r"@@(\w+)@@")
 
 def page(trace: Trace, speech: Speech) -> str:
     """The HTML text of the page for a run that has ended, or has been cut short."""
-    here = files("weft.cli.timeline")
-    template, style, script = (
-        (here / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
-    )
+    script = "(() => {\n" + "\n".join(map(_asset, ("shape.js", "paint.js", "hands.js"))) + "})();"
+    style = _asset("page.css")
     pieces = {
         "title": html.escape(trace.flow or "run"),
         "policy": "; ".join(
@@ -40,7 +38,11 @@ def page(trace: Trace, speech: Speech) -> str:
         "script": script,
         "data": _embedded(chart(trace, speech)),
     }
-    return _MARK.sub(lambda mark: pieces[mark[1]], template)
+    return _MARK.sub(lambda mark: pieces[mark[1]], _asset("page.html"))
+
+
+def _asset(name: str) -> str:
+    return (files("weft.cli.timeline") / name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

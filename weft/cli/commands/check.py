@@ -1,0 +1,44 @@
+"""`weft check`: finds what is wrong with workflows without running them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.cli.commands.options import Debug
+from weft.cli.complaint import complain, complaints
+from weft.cli.exit_codes import ExitCode
+from weft.cli.text import amount, clean
+from weft.core.errors import WeftError
+
+
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Workflows.", exists=True, dir_okay=False),
+    ],
+    debug: Debug = False,
+) -> None:
+    """Check workflows: syntax, references, types, tools. Nothing runs, no model is called.
+
+    Exit status: 0 when all are right, 2 when one is not.
+    """
+    wrong = 0
+    with complaints(debug=debug):
+        from weft.workflow import load
+
+        for file in files:
+            try:
+                flow = load(file)
+                flow.check()
+            except WeftError as error:
+                if debug:
+                    raise
+                complain(error)
+                wrong += 1
+            else:
+                typer.echo(f"{clean(str(file))}: ok, {amount(len(flow.nodes), 'node')}")
+    if wrong:
+        raise typer.Exit(ExitCode.INVALID)

@@ -1,0 +1,49 @@
+"""`weft model`: fetches model weights to this machine, and lists them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from weft.cli.commands.options import Debug
+from weft.cli.complaint import complaints
+from weft.cli.text import clean
+
+model = typer.Typer(
+    help="Language models on this machine.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@model.command()
+def pull(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name that `weft model list` shows.")
+    ],
+    debug: Debug = False,
+) -> None:
+    """Fetch a model's weights once, check them, and keep them in your cache."""
+    with complaints(debug=debug):
+        from weft.cli.console import stderr
+        from weft.cli.download import DownloadProgress
+        from weft.workflow.weights import pull as fetch
+
+        with DownloadProgress(stderr()) as progress:
+            folder = fetch(name, progress=progress)
+        typer.echo(f"{clean(name)} is in {folder}")
+
+
+@model.command("list")
+def list_models(debug: Debug = False) -> None:
+    """List the models that can be fetched, and which of them are here."""
+    with complaints(debug=debug):
+        from weft.workflow.weights import CATALOGUE, installed
+
+        here = {found.name: found for found in installed()}
+        for name, entry in sorted(CATALOGUE.items()):
+            size = f"{here[name].size / 1e6:,.0f} MB here" if name in here else "not fetched"
+            typer.echo(f"{name:<26}  {size:<14}  {entry.title} ({entry.licence})")
+        for name in sorted(here.keys() - CATALOGUE.keys()):
+            found = here[name]
+            size = f"{found.size / 1e6:,.0f} MB here"
+            typer.echo(f"{clean(name):<26}  {size:<14}  {clean(found.source)}")

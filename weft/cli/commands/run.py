@@ -1,0 +1,91 @@
+"""`weft run`: runs a workflow and shows what happens."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.cli.commands.options import Debug, WorkflowFile
+from weft.cli.complaint import complaints
+from weft.cli.exit_codes import MEANINGS
+from weft.cli.given import inputs_file as read_inputs
+from weft.cli.given import pairs, seconds
+
+_STATUS = "\n".join(f"  {code:<5d}{meaning}" for code, meaning in MEANINGS.items())
+HELP = f"""Run a workflow.
+
+Progress goes to stderr: a live view on a terminal, else a line for each node that ends. The
+outcome of every node, times, the critical path and the outputs go to stdout.
+
+The first Ctrl-C (or SIGTERM) ends the run and prints what there is; the second ends the process at
+once.
+
+\b
+Exit status:
+{_STATUS}
+"""
+
+
+def run(
+    file: WorkflowFile,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", metavar="NAME=VALUE", help="An input; repeat it for more."),
+    ] = None,
+    inputs_file: Annotated[
+        Path | None,
+        typer.Option(metavar="JSON", help="A JSON object of inputs.", exists=True, dir_okay=False),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")
+    ] = False,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write every event, a JSON object a line.", dir_okay=False
+        ),
+    ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="HTML", help="Write a page with the run's Gantt chart.", dir_okay=False
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(metavar="N", help="At most so many nodes at once.", min=1)
+    ] = None,
+    deadline: Annotated[
+        str | None, typer.Option(metavar="TIME", help="End the run then, such as 500ms, 30s or 2m.")
+    ] = None,
+    answer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NODE=VALUE", help="The answer to what a node asks; repeat it."),
+    ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Ignore results kept from earlier runs.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print the outputs and nothing else.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """See `HELP`."""
+    texts = pairs(given or (), "--input")
+    answers = pairs(answer or (), "--answer")
+    deadline_s = None if deadline is None else seconds(deadline)
+    with complaints(debug=debug, as_json=as_json):
+        from weft.cli.session import Session, Wishes
+        from weft.workflow import load
+
+        flow = load(file)
+        flow.check()
+        wishes = Wishes(
+            as_json, quiet, events, timeline, concurrency, deadline_s, answers, not no_cache
+        )
+        inputs = {} if inputs_file is None else read_inputs(inputs_file)
+        inputs |= flow.coerce_inputs(texts)
+        code = asyncio.run(Session(flow, inputs, wishes).run())
+    raise typer.Exit(code)

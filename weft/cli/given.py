@@ -1,0 +1,60 @@
+"""What the command line gives a run: inputs as `name=text` or a JSON file, durations, answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from weft.core.errors import InputError, SourceError
+
+
+def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+    """`["k=v"]` as `{"k": "v"}`. Only the first `=` counts. The last of equal names wins.
+
+    Raises: `typer.BadParameter` for a text without a name and `=`.
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise typer.BadParameter(f"expected NAME=VALUE, got {text!r}", param_hint=option)
+        found[name.strip()] = value
+    return found
+
+
+def inputs_file(path: Path) -> dict[str, object]:
+    """The JSON object in the file. Raises: `SourceError` at the place where it is wrong."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise SourceError(
+            f"not JSON: {error.msg}", file=str(path), line=error.lineno, column=error.colno
+        ) from None
+    except RecursionError:
+        raise SourceError("nested too deeply", file=str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    if not isinstance(found, dict):
+        hint = 'such as {"question": "why?"}'
+        raise SourceError("expected a JSON object of inputs", file=str(path), hint=hint)
+    return found
+
+
+def seconds(text: str) -> float:
+    """The seconds of `500ms`, `30s`, `2m`, `1h` or a bare number; more than 0.
+
+    Raises: `typer.BadParameter`.
+    """
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+    number = text.strip().rstrip("mhs")
+    unit = text.strip()[len(number) :]
+    try:
+        found = float(number) * units[unit or "s"]
+    except (ValueError, KeyError):
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise typer.BadParameter(f"expected a duration such as 500ms, 30s or 2m, got {text!r}")
+    return found

@@ -1,0 +1,46 @@
+"""The command line, put together. Knows the commands' names; each lives in its own file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from weft.cli.commands.check import check
+from weft.cli.commands.graph import graph
+from weft.cli.commands.init import init
+from weft.cli.commands.model import model
+from weft.cli.commands.run import HELP as RUN_HELP
+from weft.cli.commands.run import run as run_workflow
+from weft.cli.commands.schema import schema
+from weft.cli.commands.version import show_version, version
+
+app = typer.Typer(
+    name="weft",
+    help="Run parallel LLM programs: graphs of tool calls, model calls and people.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def main(
+    show: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", is_eager=True, callback=show_version),
+    ] = False,
+) -> None:
+    """Options before the command."""
+
+
+app.command("run", help=RUN_HELP)(run_workflow)
+for _command in (check, graph, init, schema, version):
+    app.command()(_command)
+app.add_typer(model, name="model")
+
+
+def run() -> None:
+    """The entry point `weft`."""
+    app()

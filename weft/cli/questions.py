@@ -1,0 +1,128 @@
+"""Answers a run's questions: from the command line, from the terminal, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Protocol
+
+from weft.cli.answer import expected, parse_answer
+from weft.cli.keyboard import Keyboard
+from weft.cli.progress import Progress
+from weft.cli.text import clean
+from weft.cli.values import Json
+from weft.core.errors import InputError
+from weft.core.events import Event, HumanAsked, NodeFinished
+from weft.core.ids import NodeId
+from weft.engine.trace import Trace
+
+_QUIET_S = 0.5
+
+
+class Asked(Protocol):
+    """What a run offers to those who answer."""
+
+    def answer(self, node: NodeId, value: Json) -> None:
+        """Answer the question of `node`."""
+
+    def cancel(self, reason: str) -> None:
+        """End the run."""
+
+
+class Questions:
+    """A listener that collects questions; `serve` answers them, one after another.
+
+    `given` are answers from the command line, by node. `keyboard` None: there is nobody to ask.
+    A question that nobody can answer ends the run once nothing else is going on in it
+    (`unanswered`); a given answer that does not fit ends it at once (`mistake`).
+    """
+
+    def __init__(self, trace: Trace, given: Mapping[str, str], keyboard: Keyboard | None) -> None:
+        self._trace = trace
+        self._given = given
+        self._keyboard = keyboard
+        self._asked: asyncio.Queue[HumanAsked] = asyncio.Queue()
+        self._unanswerable: dict[NodeId, None] = {}
+        self._heard = asyncio.Event()
+        self._prompt: tuple[NodeId, asyncio.Future[str | None]] | None = None
+        self.unanswered: tuple[NodeId, ...] = ()
+        self.mistake: InputError | None = None
+        self._used: set[str] = set()
+
+    def __call__(self, event: Event) -> None:
+        """Take in one event. The trace has heard it before."""
+        self._heard.set()
+        if isinstance(event, HumanAsked):
+            self._asked.put_nowait(event)
+        elif isinstance(event, NodeFinished):
+            self._unanswerable.pop(event.node, None)
+            if self._prompt is not None and self._prompt[0] == event.node:
+                self._prompt[1].cancel()
+
+    def unused(self) -> list[str]:
+        """The nodes for which an answer was given that nobody asked for."""
+        return [node for node in self._given if node not in self._used]
+
+    async def serve(self, run: Asked, progress: Progress) -> None:
+        """Answer questions until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._end_when_stuck(run))
+            while True:
+                question = await self._asked.get()
+                await self._settle(question, run, progress)
+
+    async def _settle(self, question: HumanAsked, run: Asked, progress: Progress) -> None:
+        if question.node in self._given:
+            self._used.add(question.node)
+            try:
+                run.answer(question.node, parse_answer(self._given[question.node], question.schema))
+            except InputError as error:
+                error.node = question.node
+                self.mistake = error
+                run.cancel(str(error))
+        elif self._keyboard is None or not await self._prompted(question, run, progress):
+            self._unanswerable[question.node] = None
+            self._heard.set()
+
+    async def _prompted(self, question: HumanAsked, run: Asked, progress: Progress) -> bool:
+        """Ask until there is an answer, or the node ends without one; False when stdin ends."""
+        assert self._keyboard is not None
+        with progress.paused() as console:
+            console.print()
+            console.print(clean(question.node), style="bold", end=" asks: ")
+            console.print(clean(question.question), soft_wrap=True)
+            hint = clean(expected(question.schema))
+            while self._trace.nodes[question.node].ended is None:
+                console.print(f"{hint} > " if hint else "> ", end="", style="cyan")
+                line = await self._line_while_asked(question.node, self._keyboard)
+                if line is None:
+                    return self._trace.nodes[question.node].ended is not None
+                try:
+                    run.answer(question.node, parse_answer(line, question.schema))
+                    return True
+                except InputError as error:
+                    console.print(clean(error.message), style="red")
+        return True
+
+    async def _line_while_asked(self, node: NodeId, keyboard: Keyboard) -> str | None:
+        """The next line; None when there is none, or the node has ended meanwhile."""
+        typing = asyncio.ensure_future(keyboard.line())
+        self._prompt = node, typing
+        try:
+            await asyncio.wait([typing])
+            return None if typing.cancelled() else typing.result()
+        finally:
+            typing.cancel()
+
+    async def _end_when_stuck(self, run: Asked) -> None:
+        while True:
+            self._heard.clear()
+            if self._unanswerable and self._trace.active.keys() <= self._unanswerable.keys():
+                try:
+                    await asyncio.wait_for(self._heard.wait(), _QUIET_S)
+                except TimeoutError:
+                    self.unanswered = tuple(self._unanswerable)
+                    run.cancel(f"nobody can answer {', '.join(self.unanswered)} here")
+                    return
+            else:
+                await self._heard.wait()

@@ -1,0 +1,166 @@
+"""One run from the command line: who listens, who answers, what is printed, which exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weft.cli import console
+from weft.cli.document import document
+from weft.cli.events_file import events_file
+from weft.cli.exit_codes import ExitCode
+from weft.cli.interrupts import interrupts, leave_at_once
+from weft.cli.keyboard import Keyboard
+from weft.cli.progress import Progress
+from weft.cli.progress.lines import LineProgress
+from weft.cli.progress.live import LiveProgress
+from weft.cli.progress.quiet import QuietProgress
+from weft.cli.questions import Questions
+from weft.cli.report import print_outputs, print_report
+from weft.cli.reserved import stdout_reserved
+from weft.cli.speech import Speech
+from weft.cli.text import clean
+from weft.cli.timeline.page import page
+from weft.core.budget import Budget
+from weft.core.errors import InputError
+from weft.core.events import Listener
+from weft.core.fakes import MemoryStore
+from weft.engine.trace import Trace
+
+if TYPE_CHECKING:
+    from weft.workflow import Flow, FlowResult, FlowRun
+
+_BY_STATUS = {
+    "succeeded": ExitCode.SUCCEEDED,
+    "partial": ExitCode.PARTIAL,
+    "failed": ExitCode.FAILED,
+    "cancelled": ExitCode.FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line asks of a run, beside its inputs. `answers` are texts by node."""
+
+    as_json: bool = False
+    quiet: bool = False
+    events: Path | None = None
+    timeline: Path | None = None
+    concurrency: int | None = None
+    deadline_s: float | None = None
+    answers: Mapping[str, str] = field(default_factory=dict)
+    cache: bool = True
+
+
+class Session:
+    """Runs `flow` once with `inputs`."""
+
+    def __init__(self, flow: Flow, inputs: Mapping[str, object], wishes: Wishes) -> None:
+        self._flow = flow
+        self._inputs = inputs
+        self._wishes = wishes
+        self._trace = Trace()
+        self._speech = Speech()
+        self._interrupted = False
+        self._progress = self._chosen_progress()
+        at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
+        keyboard = Keyboard(sys.stdin.fileno()) if at_terminal else None
+        self._questions = Questions(self._trace, wishes.answers, keyboard)
+
+    async def run(self) -> ExitCode:
+        """Run to the end and print what is asked for.
+
+        Raises: `BuildError` for what is wrong with the workflow, its inputs or the given answers.
+        """
+        with ExitStack() as stack:
+            if self._wishes.timeline is not None:
+                _check_writable(self._wishes.timeline)
+            if self._wishes.as_json:
+                stack.enter_context(stdout_reserved())
+            listeners: list[Listener] = [self._trace, self._speech]
+            if self._wishes.events is not None:
+                listeners.append(stack.enter_context(events_file(self._wishes.events)))
+            result = await self._result([*listeners, self._questions, self._progress])
+        if self._questions.mistake is not None:
+            raise self._questions.mistake
+        code = self._exit_code()
+        self._write_timeline()
+        self._print(result, code)
+        if result.leaked:
+            leave_at_once(code)
+        return code
+
+    async def _result(self, listeners: list[Listener]) -> FlowResult:
+        wishes = self._wishes
+        run = self._flow.start(
+            self._inputs,
+            listeners=listeners,
+            concurrency=wishes.concurrency,
+            deadline_s=wishes.deadline_s,
+            store=None if wishes.cache else MemoryStore(),
+        )
+        with interrupts(lambda: self._stop(run)):
+            async with self._progress.shown():
+                answering = asyncio.create_task(self._questions.serve(run, self._progress))
+                try:
+                    return await run.wait()
+                finally:
+                    answering.cancel()
+                    await asyncio.wait([answering])
+
+    def _stop(self, run: FlowRun) -> None:
+        self._interrupted = True
+        run.cancel("interrupted")
+
+    def _chosen_progress(self) -> Progress:
+        screen = console.stderr()
+        if self._wishes.quiet:
+            return QuietProgress(screen)
+        if screen.is_terminal and not screen.is_dumb_terminal:
+            return LiveProgress(screen, self._trace, self._speech, self._budget())
+        return LineProgress(screen, self._trace)
+
+    def _budget(self) -> Budget | None:
+        spec = self._flow.document.run.budget
+        return None if spec is None else Budget(spec.tokens, spec.time, spec.money)
+
+    def _exit_code(self) -> ExitCode:
+        if self._interrupted:
+            return ExitCode.INTERRUPTED
+        if self._questions.unanswered:
+            return ExitCode.UNANSWERED
+        return _BY_STATUS[self._trace.status or "failed"]
+
+    def _write_timeline(self) -> None:
+        path = self._wishes.timeline
+        if path is not None:
+            try:
+                path.write_text(page(self._trace, self._speech), encoding="utf-8")
+            except OSError as error:  # the disk filled up meanwhile: the result is worth more
+                self._warn(f"cannot write {path}: {error.strerror}")
+
+    def _print(self, result: FlowResult, code: ExitCode) -> None:
+        screen = console.stdout()
+        if self._wishes.as_json:
+            sys.stdout.write(document(self._trace, result.outputs, result.missing, code) + "\n")
+        elif self._wishes.quiet:
+            print_outputs(screen, result.outputs, result.missing)
+        else:
+            print_report(screen, self._trace, result.outputs, result.missing)
+        for node in self._questions.unused():
+            self._warn(f"no node asked for the answer to {node}")
+
+    def _warn(self, text: str) -> None:
+        console.stderr().print(f"warning: {clean(text)}", style="yellow", soft_wrap=True)
+
+
+def _check_writable(path: Path) -> None:
+    try:
+        path.open("a", encoding="utf-8").close()
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
