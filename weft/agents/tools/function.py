@@ -1,0 +1,156 @@
+"""A function as a tool: `@tool` and what it makes.
+
+Knows what the tool is, not how a call of it is run: see `weft.agents.tools.invocation`.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from weft.agents.tools.isolation import Isolation
+from weft.agents.tools.module import path_of
+from weft.agents.tools.signature import signature_of
+from weft.core.errors import BuildError
+from weft.core.ids import is_name
+from weft.core.values import ToolSpec
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Tool(Generic[P, R]):
+    """A function that programs and models can call by name, with JSON.
+
+    Called directly it is the function itself: no checks, no thread, no process.
+
+    function    the function
+    spec        name, description and JSON Schemas
+    isolation   the limits of its subprocess, or None when it runs in this process
+    timeout_s   seconds a call may take, or None
+    resource    the class of slots a call takes while it runs, for the engine's limits
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str | None = None,
+        pure: bool = False,
+        isolation: Isolation | None = None,
+        timeout_s: float | None = None,
+        resource: str | None = None,
+    ) -> None:
+        """Raises: `BuildError` when the function, its name or its limits do not make a tool."""
+        self.signature = signature_of(function)
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.spec = ToolSpec(
+            _checked_name(name if name is not None else function.__name__),
+            self.signature.description,
+            self.signature.parameters.schema,
+            self.signature.result.schema,
+            pure,
+        )
+        if timeout_s is not None and not timeout_s > 0:
+            raise BuildError(f"tool {self.spec.name}: timeout_s must be positive, got {timeout_s}")
+        self.isolation = isolation
+        self.import_path = path_of(function) if isolation is not None else None
+        self.timeout_s = timeout_s
+        self.resource = resource
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<tool {self.spec.name}>"
+
+    @property
+    def is_async(self) -> bool:
+        """True when the function is awaited, False when it runs in a thread."""
+        return inspect.iscoroutinefunction(self.function)
+
+    def named(self, name: str) -> Tool[P, R]:
+        """The same tool under another name.
+
+        Raises: `BuildError` when it is no identifier.
+        """
+        renamed = copy.copy(self)
+        renamed.spec = dataclasses.replace(self.spec, name=_checked_name(name))
+        return renamed
+
+
+@overload
+def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    pure: bool = False,
+    isolate: Isolation | bool = False,
+    timeout_s: float | None = None,
+    resource: str | None = None,
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    pure: bool = False,
+    isolate: Isolation | bool = False,
+    timeout_s: float | None = None,
+    resource: str | None = None,
+) -> Tool[..., Any] | Callable[[Callable[..., Any]], Tool[..., Any]]:
+    """Make a typed function, sync or async, a tool: `@tool` or `@tool(timeout_s=5)`.
+
+    Parameters and result are described by a JSON Schema from annotations and docstring (Google,
+    NumPy or reST). The function stays callable as before. Called as a tool, a sync function runs in
+    a thread, an async one in the caller's task, and `isolate` moves either to a subprocess.
+
+    Args:
+        name: the tool's name; the function's own by default
+        pure: equal arguments give equal results, and nothing else happens
+        isolate: limits of a subprocess for each call, or True for the usual ones
+        timeout_s: seconds a call may take; a function in a thread is then abandoned, not stopped
+        resource: the class of slots a call takes while it runs, for the engine's limits
+
+    Raises: `BuildError`, with file and line, for what a model could not call by JSON: parameters
+    without annotation, *args, **kwargs, types that JSON cannot describe.
+    """
+
+    def made(function: Callable[..., Any]) -> Tool[..., Any]:
+        return Tool(
+            function,
+            name=name,
+            pure=pure,
+            isolation=_isolation(isolate, timeout_s),
+            timeout_s=timeout_s,
+            resource=resource,
+        )
+
+    return made if function is None else made(function)
+
+
+def _isolation(isolate: Isolation | bool, timeout_s: float | None) -> Isolation | None:
+    if isinstance(isolate, Isolation):
+        return isolate
+    if not isolate:
+        return None
+    return Isolation() if timeout_s is None else Isolation(timeout_s=timeout_s)
+
+
+def _checked_name(name: str) -> str:
+    if not is_name(name):
+        raise BuildError(
+            f"{name!r} cannot name a tool",
+            hint="use letters, digits and _, not starting with a digit: @tool(name='word_count')",
+        )
+    return name

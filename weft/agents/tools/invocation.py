@@ -1,0 +1,104 @@
+"""One call of a tool: check, run where it belongs, bound, and turn every end into ours.
+
+Knows nothing of names and registries, nor of the engine that waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from weft.agents.tools.context import LogSink, ToolContext, current_sink
+from weft.agents.tools.function import Tool
+from weft.agents.tools.problem import converted
+from weft.agents.tools.process import in_process
+from weft.agents.tools.thread import in_thread
+from weft.core.errors import ToolLimitError, WeftError
+
+
+async def invoke(tool: Tool[..., Any], arguments: Mapping[str, Any], max_bytes: int) -> Any:
+    """Call `tool` and return its result as plain data of at most `max_bytes` of JSON.
+
+    Raises: what `weft.core.ports.ToolRunner.call` raises, but `ToolNotFound`.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = None if tool.timeout_s is None else loop.time() + tool.timeout_s
+    context = ToolContext(_on_loop(loop, current_sink()), deadline_s=deadline, now=loop.time)
+    late: Exception | None = None
+    try:
+        async with asyncio.timeout_at(deadline) as limit:
+            result = await _guarded(tool, arguments, context, max_bytes)
+    except (WeftError, TimeoutError) as error:
+        if not limit.expired():
+            raise
+        late = error
+    finally:
+        context.cancel()
+    if limit.expired():  # also when the tool swallowed its cancellation and returned all the same
+        message = f"{tool.spec.name} took longer than its {tool.timeout_s:g} s"
+        raise ToolLimitError(message, retryable=True) from late
+    return result
+
+
+async def _guarded(
+    tool: Tool[..., Any], arguments: Mapping[str, Any], context: ToolContext, max_bytes: int
+) -> Any:
+    """Run the tool; whatever it raises becomes a `WeftError`, but a cancellation of this task."""
+    task = asyncio.current_task()
+    assert task is not None  # or asyncio.timeout would have refused
+    cancelled_before = task.cancelling()
+    try:
+        return await _run(tool, arguments, context, max_bytes)
+    except WeftError:
+        raise
+    except asyncio.CancelledError as error:
+        if task.cancelling() > cancelled_before:
+            raise
+        raise converted(tool.spec.name, error) from error
+    except GeneratorExit as error:
+        if not _is_running(task):  # somebody closes this coroutine
+            raise
+        raise converted(tool.spec.name, error) from error
+    except BaseException as error:
+        raise converted(tool.spec.name, error) from error
+
+
+def _is_running(task: asyncio.Task[Any]) -> bool:
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:  # no event loop runs at all
+        return False
+
+
+async def _run(
+    tool: Tool[..., Any], arguments: Mapping[str, Any], context: ToolContext, max_bytes: int
+) -> Any:
+    name, signature = tool.spec.name, tool.signature
+    encoded = signature.parameters.encode(name, arguments)
+    values = signature.parameters.decode(name, encoded)
+    if tool.isolation is not None:
+        return await in_process(tool, encoded, context.log, max_bytes)
+    if signature.context is not None:
+        values[signature.context] = context
+    if tool.is_async:
+        return signature.result.plain(name, await tool.function(**values), max_bytes)
+
+    def work() -> Any:  # the result is checked in the thread: a large one would hold up the loop
+        return signature.result.plain(name, tool.function(**values), max_bytes)
+
+    return await in_thread(work, name)
+
+
+def _on_loop(loop: asyncio.AbstractEventLoop, sink: LogSink) -> LogSink:
+    """`sink`, called in the loop's thread from whatever thread a line comes."""
+    home = threading.get_ident()
+
+    def log(text: str) -> None:
+        if threading.get_ident() == home:
+            sink(text)
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(sink, text)
+
+    return log

@@ -1,0 +1,113 @@
+"""The parameters of a tool: their JSON Schema, and arguments from JSON to Python values.
+
+Knows names, types and defaults; not what the tool does with them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+from pydantic_core import to_json
+
+from weft.agents.tools.problem import problems
+from weft.agents.tools.schema import PlainSchema
+from weft.core.errors import BuildError, ToolArgumentError
+from weft.core.values import JsonSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter as the function declares it. `default` is `inspect.Parameter.empty` if none."""
+
+    name: str
+    annotation: Any
+    default: Any = inspect.Parameter.empty
+    description: str | None = None
+
+    @property
+    def needed(self) -> bool:
+        """True when the function itself has no default."""
+        return self.default is inspect.Parameter.empty
+
+
+class Parameters:
+    """All parameters of a tool.
+
+    Arguments are taken as JSON and as strictly as JSON can be: no text becomes a number, no number
+    a boolean. An integer may stand for a float; text for what JSON lacks (dates, enums, UUIDs).
+    A default is never checked, and is the function's own at each call.
+    """
+
+    def __init__(self, declared: Sequence[Parameter]) -> None:
+        self._declared = declared
+        try:
+            # Fields get names of our own: a parameter may be called `schema` or `_x`.
+            fields: dict[str, Any] = {
+                f"p{index}": (each.annotation, self._field(each))
+                for index, each in enumerate(declared)
+            }
+            config = ConfigDict(extra="forbid", strict=True)
+            self._model = create_model("Arguments", __config__=config, **fields)
+            self.schema: JsonSchema = self._described()
+        except (PydanticUserError, NameError, TypeError) as error:
+            raise BuildError(self._culprit() or f"the parameters: {error}") from error
+
+    @staticmethod
+    def _field(declared: Parameter) -> Any:
+        if declared.needed:
+            return Field(alias=declared.name)
+        return Field(declared.default, alias=declared.name)
+
+    def _described(self) -> JsonSchema:
+        schema: dict[str, Any] = self._model.model_json_schema(schema_generator=PlainSchema)
+        del schema["title"]
+        for each in self._declared:
+            if each.description:
+                schema["properties"][each.name].setdefault("description", each.description)
+        return schema
+
+    def _culprit(self) -> str | None:
+        for each in self._declared:
+            try:
+                TypeAdapter(each.annotation).json_schema(schema_generator=PlainSchema)
+            except (PydanticUserError, NameError, TypeError) as error:
+                return f"parameter {each.name!r}: {str(error).splitlines()[0]}"
+        return None
+
+    def encode(self, tool: str, arguments: Mapping[str, Any]) -> bytes:
+        """`arguments` as JSON text. Python values become what JSON has.
+
+        Raises: `ToolArgumentError` when one cannot be written as JSON.
+        """
+        try:
+            return to_json(dict(arguments), inf_nan_mode="constants")
+        except ValueError as error:
+            raise ToolArgumentError(
+                f"{tool}: the arguments cannot be written as JSON: {error}",
+                hint="tools take plain data, dataclasses and pydantic models",
+            ) from error
+
+    def decode(self, tool: str, arguments: bytes) -> dict[str, Any]:
+        """The values to call the function with, from JSON text.
+
+        Raises: `ToolArgumentError`, with every parameter that is missing, unknown or wrong.
+        """
+        try:
+            checked = self._model.model_validate_json(arguments, strict=True)
+        except ValidationError as error:
+            wrong = problems(error, [each.name for each in self._declared])
+            raise ToolArgumentError(f"{tool}: {wrong}", hint=self._usage()) from error
+        return {
+            each.name: getattr(checked, field)
+            for field, each in zip(type(checked).model_fields, self._declared, strict=True)
+            if each.needed or field in checked.model_fields_set
+        }
+
+    def _usage(self) -> str:
+        names = [each.name if each.needed else f"{each.name}?" for each in self._declared]
+        return f"it takes: {', '.join(names)}" if names else "it takes nothing"

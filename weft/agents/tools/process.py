@@ -1,0 +1,188 @@
+"""One call of a tool in a subprocess: started, fed, watched, and killed with all it has started.
+
+Knows pipes, limits and signals; the other end is `weft.agents.tools.worker`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic_core import from_json, to_json
+
+from weft.agents.tools.context import LogSink
+from weft.agents.tools.function import Tool
+from weft.agents.tools.isolation import Isolation
+from weft.agents.tools.pipe import Pipe
+from weft.core.errors import (
+    ToolArgumentError,
+    ToolError,
+    ToolLimitError,
+    ToolRaised,
+    ToolResultError,
+)
+
+_WORKER: Final = str(Path(__file__).with_name("worker.py"))
+_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
+_SHOWN_BYTES: Final = 8 * 1024
+_FAILURES: Final[Mapping[str, type[ToolError]]] = {
+    kind.__name__: kind for kind in (ToolArgumentError, ToolResultError, ToolLimitError)
+}
+
+
+async def in_process(tool: Tool[..., Any], arguments: bytes, log: LogSink, max_bytes: int) -> Any:
+    """Call an isolated tool with checked `arguments` (JSON); returns plain data.
+
+    When this returns, raises or is cancelled, the process and its process group are gone. `log`
+    gets the tool's log lines as they come, and at the end what it printed.
+
+    Raises: `ToolLimitError` naming the limit, `ToolResultError`, or `ToolRaised` for all else.
+    """
+    name, isolation = tool.spec.name, tool.isolation
+    assert isolation is not None
+    request = {
+        "name": name,
+        "tool": tool.import_path,
+        "path": sys.path,
+        "parent": os.getpid(),
+        "max_bytes": max_bytes,
+        **asdict(isolation),
+    }
+    try:
+        async with asyncio.timeout(isolation.timeout_s) as limit:
+            call = _Call(name, isolation, log)
+            return await call.run(to_json(request) + b"\n" + arguments)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        message = f"{name} took longer than its {isolation.timeout_s:g} s"
+        raise ToolLimitError(message, retryable=True) from error
+
+
+class _Call:
+    """What is known of a call while its process runs. `_end`: its result, or why there is none."""
+
+    def __init__(self, name: str, isolation: Isolation, log: LogSink) -> None:
+        self._name = name
+        self._isolation = isolation
+        self._log = log
+        self._line = bytearray()
+        self._printed = bytearray()
+        self._end: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    async def run(self, request: bytes) -> Any:
+        limit = self._isolation.output_bytes
+        with (
+            Pipe(limit, self._printed.extend, lambda: self._flooded("printed")) as prints,
+            Pipe(limit, self._heard, lambda: self._flooded("returned or logged")) as replies,
+        ):
+            process = await self._start(prints.writer, replies.writer)
+            exited = asyncio.ensure_future(process.wait())
+            try:
+                prints.started()
+                replies.started()
+                _feed(process, request)
+                await asyncio.wait({self._end, exited}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                _kill_group(process.pid)
+                code = await exited
+            replies.drain()
+            prints.drain()
+        return self._concluded(code)
+
+    async def _start(self, prints: int, replies: int) -> Process:
+        kept = (*_ENVIRONMENT, *self._isolation.env)
+        try:
+            return await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", _WORKER, str(replies)),
+                stdin=PIPE,
+                stdout=prints,
+                stderr=prints,
+                pass_fds=(replies,),
+                start_new_session=True,
+                env={name: os.environ[name] for name in kept if name in os.environ},
+            )
+        except OSError as error:
+            message = f"{self._name}: no process could be started: {error}"
+            raise ToolLimitError(message, retryable=True) from error
+
+    def _heard(self, piece: bytes) -> None:
+        self._line += piece
+        if b"\n" in piece:
+            *lines, self._line = self._line.split(b"\n")
+            for line in lines:
+                self._take(line)
+
+    def _take(self, line: bytearray) -> None:
+        """One message of the worker: a log line, or the end of the call."""
+        try:
+            message = from_json(bytes(line))
+        except ValueError:
+            message = None
+        match message:
+            case {"log": str(text)}:
+                self._log(text)
+            case {"result": result}:
+                self._finish(result)
+            case {"limit": str(limit)}:
+                self._finish(None, self._over(limit))
+            case {"error": str(kind), "message": str(text), "hint": hint, "retryable": again}:
+                failure = _FAILURES.get(kind, ToolRaised)
+                self._finish(None, failure(text, hint=hint, retryable=bool(again)))
+            case _:
+                self._finish(None, ToolResultError(f"{self._name} wrote into its reply"))
+
+    def _finish(self, result: Any, error: ToolError | None = None) -> None:
+        if not self._end.done():
+            self._end.set_result((result, error))
+
+    def _flooded(self, did: str) -> None:
+        most = self._isolation.output_bytes
+        self._finish(None, ToolLimitError(f"{self._name} {did} more than its {most:,} bytes"))
+
+    def _over(self, limit: str) -> ToolLimitError:
+        most = self._isolation.file_bytes if limit == "file" else self._isolation.memory_bytes
+        what = "wrote a file of more than" if limit == "file" else "needed more memory than"
+        return ToolLimitError(f"{self._name} {what} its {most:,} bytes")
+
+    def _concluded(self, code: int) -> Any:
+        printed = self._printed[-_SHOWN_BYTES:].decode("utf-8", "replace").strip()
+        if printed:
+            self._log(printed)
+        if not self._end.done():
+            self._finish(None, self._died(code, printed))
+        result, error = self._end.result()
+        if error is not None:
+            raise error
+        return result
+
+    def _died(self, code: int, printed: str) -> ToolError:
+        if code == -signal.SIGXCPU:
+            most = self._isolation.cpu_s
+            return ToolLimitError(f"{self._name} used more than its {most} s of processor time")
+        if code == -signal.SIGKILL:
+            why = "the system was out of memory, or the tool ignored its limit of processor time"
+            return ToolLimitError(f"{self._name} was killed", hint=why)
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit status {code}"
+        hint = printed.splitlines()[-1] if printed else None
+        return ToolRaised(f"{self._name} ended its process {how}, without a result", hint=hint)
+
+
+def _feed(process: Process, request: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(request)
+    process.stdin.close()
+
+
+def _kill_group(pid: int) -> None:
+    """Kill the process and all that it has started, but what left its process group on purpose."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)

@@ -1,0 +1,131 @@
+"""A function read as a tool: what it says of itself in its signature and docstring.
+
+Runs nothing of the function.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import docstring_parser
+from pydantic.fields import FieldInfo
+
+from weft.agents.tools.context import ToolContext
+from weft.agents.tools.parameters import Parameter, Parameters
+from weft.agents.tools.result import Result
+from weft.core.errors import BuildError
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """`context` is the name of the parameter that receives a `ToolContext`, if there is one."""
+
+    description: str
+    parameters: Parameters
+    result: Result
+    context: str | None
+
+
+def signature_of(function: Callable[..., Any]) -> Signature:
+    """What `function` takes, returns and says it does.
+
+    Raises: `BuildError`, with file and line, when a model could not call it by JSON.
+    """
+    try:
+        return _signature_of(function)
+    except BuildError as error:
+        where = f"{getattr(function, '__name__', function)!s}{_place(function)}"
+        raise BuildError(f"tool {where}: {error.message}", hint=error.hint) from error.__cause__
+
+
+def _signature_of(function: Callable[..., Any]) -> Signature:
+    _check_kind(function)
+    hints = _hints(function)
+    told = _Docstring(inspect.getdoc(function) or "")
+    context: str | None = None
+    declared: list[Parameter] = []
+    for parameter in inspect.signature(function).parameters.values():
+        _check_parameter(parameter, hints)
+        hint = hints[parameter.name]
+        if _is_context(hint):
+            context = parameter.name
+        else:
+            about = told.parameters.get(parameter.name)
+            declared.append(Parameter(parameter.name, hint, parameter.default, about))
+    result = Result(hints.get("return", inspect.Signature.empty), told.result)
+    return Signature(told.description, Parameters(declared), result, context)
+
+
+def _check_kind(function: Callable[..., Any]) -> None:
+    if not (inspect.isfunction(function) or inspect.ismethod(function)):
+        raise BuildError(
+            f"{type(function).__name__} is not a function",
+            hint="wrap it in a def and decorate that",
+        )
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise BuildError("a tool cannot yield", hint="return a list")
+
+
+def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except Exception as error:
+        raise BuildError(
+            f"its annotations cannot be resolved: {error}",
+            hint="import and define types at the top of the module, not under TYPE_CHECKING",
+        ) from error
+
+
+def _check_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> None:
+    if parameter.kind not in _NAMED:
+        raise BuildError(
+            f"{parameter} is not a parameter that JSON can name",
+            hint="give every parameter a name of its own: no *args, **kwargs or positional-only",
+        )
+    if parameter.name not in hints:
+        raise BuildError(
+            f"parameter {parameter.name!r} has no annotation",
+            hint=f"write {parameter.name}: str, or whatever it is",
+        )
+    if isinstance(parameter.default, FieldInfo):
+        raise BuildError(
+            f"the default of {parameter.name!r} is a Field",
+            hint=f"write {parameter.name}: Annotated[..., Field(...)] = default",
+        )
+
+
+def _is_context(hint: Any) -> bool:
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        return ToolContext in typing.get_args(hint)
+    return hint is ToolContext
+
+
+def _place(function: Callable[..., Any]) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f" ({Path(code.co_filename).name}:{code.co_firstlineno})" if code else ""
+
+
+class _Docstring:
+    """A docstring of any usual style (Google, NumPy, reST), taken apart."""
+
+    def __init__(self, text: str) -> None:
+        self.description = text
+        self.parameters: dict[str, str] = {}
+        self.result: str | None = None
+        try:
+            parsed = docstring_parser.parse(text)
+        except docstring_parser.ParseError:
+            return
+        self.description = (parsed.description or "").strip()
+        for each in parsed.params:
+            if each.description:
+                self.parameters[each.arg_name] = each.description
+        self.result = parsed.returns.description if parsed.returns else None
