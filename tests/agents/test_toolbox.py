@@ -100,7 +100,7 @@ def test_arguments_become_what_the_annotations_say(arguments: dict[str, Any], se
         ({"docs": [{"title": 1}]}, "docs[0].title should be a valid string"),
         ({"nmber": 3}, "nmber is unknown (did you mean number? there are: docs, flag"),
         ({"number": "x", "text": 1}, "got 'x' (string); text should be"),
-        ({"text": object()}, "cannot be written as JSON"),
+        ({"number": 1, "text": object()}, "takes: text: JSON cannot hold it: Unable to serialize"),
         ({"text": "x" * 10_000, "number": "y" * 10_000}, "..."),
     ],
 )

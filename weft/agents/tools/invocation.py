@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from weft.agents.tools.context import LogSink, ToolContext, current_sink
@@ -98,7 +99,8 @@ def _on_loop(loop: asyncio.AbstractEventLoop, sink: LogSink) -> LogSink:
     def log(text: str) -> None:
         if threading.get_ident() == home:
             sink(text)
-        elif not loop.is_closed():
+            return
+        with suppress(RuntimeError):  # the loop has closed: nobody listens any more
             loop.call_soon_threadsafe(sink, text)
 
     return log

@@ -90,7 +90,7 @@ def _execute(name: str, path: Path) -> ModuleType:
 def _failed(what: str, error: BaseException) -> BuildError:
     hint = None
     if isinstance(error, ModuleNotFoundError):
-        hint = "a tool file can import what is installed, not the files beside it"
+        hint = "install it; a file of tools cannot import the files beside it"
     message = f"{type(error).__name__}: {error}"
     return BuildError(f"{what} cannot be imported: {_place(error)}{message}", hint=hint)
 

@@ -87,8 +87,11 @@ class Parameters:
         try:
             return to_json(dict(arguments), inf_nan_mode="constants")
         except ValueError as error:
+            wrong = [
+                f"{key}: {why}" for key, value in arguments.items() if (why := _no_json(value))
+            ]
             raise ToolArgumentError(
-                f"{tool}: the arguments cannot be written as JSON: {error}",
+                f"{tool}: {'; '.join(wrong)}",
                 hint="tools take plain data, dataclasses and pydantic models",
             ) from error
 
@@ -111,3 +114,11 @@ class Parameters:
     def _usage(self) -> str:
         names = [each.name if each.needed else f"{each.name}?" for each in self._declared]
         return f"it takes: {', '.join(names)}" if names else "it takes nothing"
+
+
+def _no_json(value: Any) -> str | None:
+    try:
+        to_json(value)
+    except ValueError as error:
+        return f"JSON cannot hold it: {error}"
+    return None
