@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.simulated_run import Job, simulate
-from weft.core.errors import Failure
+from weft.core.errors import Failure, ModelUnavailable
 from weft.core.events import (
     Event,
     GraphGrew,
@@ -24,9 +27,12 @@ from weft.core.events import (
     Outcome,
     RunStarted,
 )
+from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
+from weft.engine import Edge, Graph, Inputs, Node, NodeContext, Policy, Retry, Run, Work
 from weft.engine.critical import critical_path, family, shares
+from weft.engine.kinds import Body, Fragment, map_over
 from weft.engine.trace import Trace
 
 
@@ -324,3 +330,67 @@ def test_ten_thousand_items_are_walked_in_linear_work() -> None:
     assert len(critical_path(trace)) == 3
     assert trace.all_busy_s() == 10_002
     assert trace.max_running == 10_000
+
+
+def works(seconds: float, value: object = None, **raises: Exception) -> Work:
+    async def work(context: NodeContext, inputs: Inputs) -> object:
+        await asyncio.sleep(seconds)
+        if context.attempt == 1 and "first" in raises:
+            raise raises["first"]
+        return value
+
+    return work
+
+
+def test_a_real_run_is_covered_by_work_and_delays_alone() -> None:
+    """The engine's own events: a map that streams into a map, a retry, a loop, a fallback."""
+
+    def step(seconds: float) -> Body:
+        def body(scope: NodeId, bindings: Mapping[str, Any]) -> Fragment:
+            sources = [value.source for value in bindings.values() if isinstance(value, Edge)]
+            return Fragment((node(scope, works(seconds, "x"), *sources),), scope)
+
+        return body
+
+    def node(name: str, work: Work, *sources: str, stream: bool = False, **policy: Any) -> Node:
+        edges = tuple(Edge(NodeId(source), source, stream) for source in sources)
+        return Node(NodeId(name), work, edges, policy=Policy(**policy))
+
+    graph = Graph(
+        "real",
+        [
+            node("list", works(1, [1, 2, 3])),
+            node("read", map_over("list", step(2)), "list"),
+            node("note", map_over("read", step(4)), "read", stream=True),
+            node(
+                "flaky",
+                works(1, first=ModelUnavailable("gone")),
+                "note",
+                retry=Retry(2, delay_s=3, jitter=0),
+            ),
+            node(
+                "route",
+                works(2, first=ModelUnavailable("gone")),
+                "flaky",
+                fallback=Node(NodeId("small"), works(5)),
+            ),
+            node("side", works(9)),
+        ],
+    )
+    trace = Trace()
+    clock = FakeClock()
+    result = clock.run(Run(graph, clock=clock, listeners=[trace]).wait())
+    assert result.status == "succeeded"
+    path = critical_path(trace)
+    assert [(s.node, s.doing, s.seconds) for s in path] == [
+        ("list", "work", 1),
+        ("read[2]", "work", 2),
+        ("note[2]", "work", 4),
+        ("flaky", "work", 1),
+        ("flaky", "delay", 3),
+        ("flaky", "work", 1),
+        ("route", "work", 2),
+        ("route/small", "work", 5),
+    ]
+    assert trace.wall_s == sum(segment.seconds for segment in path) == 19
+    assert trace.all_busy_s() == 1 + 3 * 2 + 3 * 4 + 2 + 2 + 5 + 9

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from weft.cli.drawing import palette
 from weft.cli.drawing.picture import KIND_PX, LABEL_PX, Box, Line, Picture
+from weft.cli.text import clean
 
 _FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
@@ -19,7 +20,7 @@ def svg(picture: Picture, title: str) -> str:
     return "\n".join(
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{_FONT}">',
-            f"<title>{escape(title)}</title>",
+            f"<title>{escape(clean(title))}</title>",
             f'<rect width="100%" height="100%" fill="{palette.GROUND}"/>',
             *(piece for box in picture.boxes if box.frame for piece in _frame(box)),
             *(piece for line in picture.lines for piece in _line(line)),

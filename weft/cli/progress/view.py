@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -18,6 +18,7 @@ from weft.engine.trace import NodeTrace, Trace
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _MANY = 2
+_NARROW = 64
 
 
 class RunView:
@@ -35,15 +36,7 @@ class RunView:
         yield self._headline(width)
         rows = list(self._rows(max(3, (options.height or console.height) - 5), width))
         if rows:
-            table = Table.grid(padding=(0, 2))
-            table.add_column(no_wrap=True, max_width=max(16, width // 3), overflow="ellipsis")
-            table.add_column(no_wrap=True, max_width=10, overflow="ellipsis")
-            table.add_column(no_wrap=True, justify="right")
-            table.add_column(no_wrap=True, ratio=1, overflow="ellipsis")
-            table.expand = True
-            for row in rows:
-                table.add_row(*row)
-            yield table
+            yield _table(rows, width)
         yield self._path(width)
 
     def _headline(self, width: int) -> Text:
@@ -87,18 +80,18 @@ class RunView:
         for node_id in islice(active, shown):
             yield self._node_row(self._trace.nodes[node_id], width)
         if len(active) > shown:
-            more = Text(f"… and {len(active) - shown} more", style="dim")
+            more = Text(f"  … {len(active) - shown:,} more", style="dim")
             yield more, Text(), Text(), Text()
 
     def _map_row(self, node: NodeTrace) -> tuple[Text, ...]:
         done = len(node.ended_children)
         detail = Text()
+        detail.append(f"{done:,}/{node.children:,}  ")
         filled = 20 * done // node.children
         detail.append("━" * filled, style="green").append("─" * (20 - filled), style="dim")
-        detail.append(f"  {done:,}/{node.children:,}")
         if node.failed_children:
             detail.append(f"  {node.failed_children:,} failed", style="bold red")
-        return self._named(node), Text(node.info.kind, style="dim"), self._since(node), detail
+        return _named(node), _kind(node), self._since(node), detail
 
     def _node_row(self, node: NodeTrace, width: int) -> tuple[Text, ...]:
         phase = node.phase
@@ -117,10 +110,7 @@ class RunView:
                 detail.append("  ")
             words = said.tail or (said.logs[-1] if said.logs else "")
             detail.append(last_line(words, width // 2), style="dim italic")
-        return self._named(node), Text(node.info.kind, style="dim"), self._since(node), detail
-
-    def _named(self, node: NodeTrace) -> Text:
-        return Text("  " + clean(node.info.id))
+        return _named(node), _kind(node), self._since(node), detail
 
     def _since(self, node: NodeTrace) -> Text:
         began_s = node.started_s if node.started_s is not None else node.born.at_s
@@ -143,3 +133,25 @@ class RunView:
                 break
             told = longer
         return line.append(told)
+
+
+def _table(rows: Sequence[tuple[Text, ...]], width: int) -> Table:
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column(no_wrap=True, width=max(14, width // 4), overflow="ellipsis")
+    if narrow := width < _NARROW:
+        rows = [(name, since, detail) for name, _, since, detail in rows]
+    else:
+        table.add_column(no_wrap=True, width=8, overflow="ellipsis")
+    table.add_column(no_wrap=True, justify="right", width=6 if narrow else 8)
+    table.add_column(no_wrap=True, ratio=1, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _named(node: NodeTrace) -> Text:
+    return Text("  " + clean(node.info.id))
+
+
+def _kind(node: NodeTrace) -> Text:
+    return Text(clean(node.info.kind), style="dim")

@@ -27,7 +27,7 @@ def chart(trace: Trace, speech: Speech) -> dict[str, Json]:
     width = 1_200 if len(nodes) <= _MANY_NODES else 160
     usage = trace.usage
     return {
-        "flow": trace.flow,
+        "flow": clean(trace.flow),
         "status": trace.status or "unfinished",
         "reasons": [_clip(reason, width) for reason in trace.reasons[:20]],
         "wall": _ms(trace.wall_s),
@@ -68,7 +68,7 @@ def _row(
     parent, outcome = node.info.parent, node.outcome
     row: dict[str, Json] = {
         "id": clean(node.info.id),
-        "kind": node.info.kind,
+        "kind": clean(node.info.kind),
         "depth": depth,
         "parent": places.get(parent, -1) if parent is not None else -1,
         "children": node.children,

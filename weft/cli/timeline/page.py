@@ -13,6 +13,7 @@ from base64 import b64encode
 from importlib.resources import files
 
 from weft.cli.speech import Speech
+from weft.cli.text import clean
 from weft.cli.timeline.chart import chart
 from weft.engine.trace import Trace
 
@@ -24,7 +25,7 @@ def page(trace: Trace, speech: Speech) -> str:
     script = "(() => {\n" + "\n".join(map(_asset, ("shape.js", "paint.js", "hands.js"))) + "})();"
     style = _asset("page.css")
     pieces = {
-        "title": html.escape(trace.flow or "run"),
+        "title": html.escape(clean(trace.flow) or "run"),
         "policy": "; ".join(
             (
                 "default-src 'none'",

@@ -1,0 +1,219 @@
+"""Questions of a run: answered from options, from a terminal, or given up in order."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from weft.cli.console import console_on
+from weft.cli.keyboard import Keyboard
+from weft.cli.progress.quiet import QuietProgress
+from weft.cli.questions import Questions
+from weft.core.events import (
+    Event,
+    HumanAnswered,
+    HumanAsked,
+    NodeFinished,
+    NodeInfo,
+    NodeStarted,
+    Outcome,
+    RunStarted,
+)
+from weft.core.fakes import FakeClock
+from weft.core.ids import NodeId, RunId
+from weft.engine.trace import Trace
+
+ASK, OTHER, WORK = NodeId("approve"), NodeId("colour"), NodeId("work")
+
+
+class Stage:
+    """A run that only asks: plays events to the questions and keeps what they answer."""
+
+    def __init__(self, given: dict[str, str], keyboard: Keyboard | None = None) -> None:
+        self.trace = Trace()
+        self.out = io.StringIO()
+        self.questions = Questions(self.trace, given, keyboard)
+        self.answers: dict[str, object] = {}
+        self.cancelled = asyncio.Event()
+        self.answered = asyncio.Event()
+        self.reason = ""
+        self.play(RunStarted(RunId("r"), "f", "", tuple(map(info, (ASK, OTHER, WORK))), {}))
+
+    def play(self, *events: Event) -> None:
+        for event in events:
+            self.trace(event)
+            self.questions(event)
+
+    def answer(self, node: NodeId, value: object) -> None:
+        self.answers[node] = value
+        self.play(HumanAnswered(node, 1.0), NodeFinished(node, Outcome("succeeded", value), 1.0))
+        self.answered.set()
+
+    def cancel(self, reason: str) -> None:
+        self.reason = reason
+        self.cancelled.set()
+
+    async def serving(self, script: Callable[[], Awaitable[None]]) -> None:
+        progress = QuietProgress(console_on(self.out))
+        serving = asyncio.create_task(self.questions.serve(self, progress))
+        await script()
+        serving.cancel()
+        await asyncio.wait([serving])
+        assert serving.cancelled()
+
+
+def info(node: NodeId) -> NodeInfo:
+    return NodeInfo(node, "ask")
+
+
+def asks(node: NodeId, schema: dict[str, object] | None = None) -> list[Event]:
+    return [NodeStarted(node, 1, 0.0), HumanAsked(node, "go on?", schema or {}, 0.0)]
+
+
+@pytest.fixture
+def terminal() -> tuple[int, int]:
+    reading, writing = os.pipe()
+    return reading, writing
+
+
+def test_given_answers_are_used_and_typed() -> None:
+    async def main() -> Stage:
+        stage = Stage({"approve": "yes", "nobody": "1"})
+
+        async def script() -> None:
+            stage.play(*asks(ASK, {"type": "boolean"}))
+            await stage.answered.wait()
+
+        await stage.serving(script)
+        return stage
+
+    stage = FakeClock().run(main())
+    assert stage.answers == {"approve": True}
+    assert stage.questions.unused() == ["nobody"]
+
+
+def test_a_given_answer_that_does_not_fit_ends_the_run() -> None:
+    async def main() -> Stage:
+        stage = Stage({"approve": "perhaps"})
+
+        async def script() -> None:
+            stage.play(*asks(ASK, {"type": "boolean"}))
+            await stage.cancelled.wait()
+
+        await stage.serving(script)
+        return stage
+
+    stage = FakeClock().run(main())
+    assert stage.questions.mistake is not None
+    assert stage.questions.mistake.node == "approve"
+    assert stage.answers == {}
+
+
+def test_a_run_goes_on_beside_a_question_that_nobody_answers() -> None:
+    async def main() -> tuple[float, Stage]:
+        stage = Stage({})
+        loop = asyncio.get_running_loop()
+
+        async def script() -> None:
+            stage.play(NodeStarted(WORK, 1, 0.0), *asks(ASK))
+            await asyncio.sleep(30)
+            assert not stage.cancelled.is_set()
+            stage.play(NodeFinished(WORK, Outcome("succeeded"), 30.0))
+            await stage.cancelled.wait()
+
+        await stage.serving(script)
+        return loop.time(), stage
+
+    at_s, stage = FakeClock().run(main())
+    assert at_s == pytest.approx(30.5)
+    assert stage.questions.unanswered == ("approve",)
+    assert "nobody can answer approve here" in stage.reason
+
+
+def test_a_person_is_asked_again_until_the_answer_fits(terminal: tuple[int, int]) -> None:
+    async def main() -> Stage:
+        stage = Stage({}, Keyboard(terminal[0]))
+
+        async def script() -> None:
+            stage.play(*asks(ASK, {"type": "boolean"}))
+            while "go on?" not in stage.out.getvalue():
+                await asyncio.sleep(0)
+            os.write(terminal[1], b"dunno\n")
+            while "expected y or n" not in stage.out.getvalue():
+                await asyncio.sleep(0)
+            os.write(terminal[1], b"y\n")
+            await stage.answered.wait()
+
+        await stage.serving(script)
+        return stage
+
+    stage = asyncio.run(main())
+    assert stage.answers == {"approve": True}
+    os.close(terminal[1])
+
+
+def test_several_questions_are_asked_one_after_another(terminal: tuple[int, int]) -> None:
+    async def main() -> Stage:
+        stage = Stage({}, Keyboard(terminal[0]))
+
+        async def script() -> None:
+            stage.play(*asks(ASK), *asks(OTHER, {"enum": ["red", "blue"]}))
+            for text in (b"fine\n", b"2\n"):
+                stage.answered.clear()
+                prompts = stage.out.getvalue().count("asks:")
+                while stage.out.getvalue().count("asks:") == prompts and not prompts:
+                    await asyncio.sleep(0)
+                os.write(terminal[1], text)
+                await stage.answered.wait()
+                while stage.out.getvalue().count("asks:") < 2:
+                    await asyncio.sleep(0)
+
+        await stage.serving(script)
+        return stage
+
+    stage = asyncio.run(main())
+    assert stage.answers == {"approve": "fine", "colour": "blue"}
+    assert stage.out.getvalue().index("approve") < stage.out.getvalue().index("colour")
+    os.close(terminal[1])
+
+
+def test_a_prompt_ends_with_its_node(terminal: tuple[int, int]) -> None:
+    async def main() -> Stage:
+        stage = Stage({}, Keyboard(terminal[0]))
+
+        async def script() -> None:
+            stage.play(*asks(ASK), *asks(OTHER))
+            while "approve" not in stage.out.getvalue():
+                await asyncio.sleep(0)
+            stage.play(NodeFinished(ASK, Outcome("failed"), 5.0))
+            while "colour" not in stage.out.getvalue():
+                await asyncio.sleep(0)
+            os.write(terminal[1], b"green\n")
+            await stage.answered.wait()
+
+        await stage.serving(script)
+        return stage
+
+    assert asyncio.run(main()).answers == {"colour": "green"}
+    os.close(terminal[1])
+
+
+def test_a_terminal_that_closes_leaves_the_question_unanswered(terminal: tuple[int, int]) -> None:
+    async def main() -> Stage:
+        stage = Stage({}, Keyboard(terminal[0]))
+
+        async def script() -> None:
+            stage.play(*asks(ASK), *asks(OTHER))
+            while "approve" not in stage.out.getvalue():
+                await asyncio.sleep(0)
+            os.close(terminal[1])
+            await stage.cancelled.wait()
+
+        await stage.serving(script)
+        return stage
+
+    assert set(asyncio.run(main()).questions.unanswered) == {"approve", "colour"}

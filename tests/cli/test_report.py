@@ -1,0 +1,156 @@
+"""What a run looks like afterwards, and as plain lines: golden files of one fixed run."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.cli.brief_run import brief_run
+from tests.cli.hostile import ALL, FORBIDDEN
+from tests.engine.simulated_run import Job, simulate
+from weft.cli.console import console_on
+from weft.cli.document import document
+from weft.cli.exit_codes import ExitCode
+from weft.cli.progress.lines import LineProgress
+from weft.cli.report import print_report
+from weft.cli.rows import rows
+from weft.core.errors import Failure
+from weft.core.events import (
+    Event,
+    NodeFinished,
+    NodeInfo,
+    NodeLogged,
+    NodeStarted,
+    Outcome,
+    RunFinished,
+    RunStarted,
+)
+from weft.core.ids import NodeId, RunId
+from weft.core.values import Usage
+from weft.engine.trace import Trace
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+OUTPUTS = {"summary": "All is well.\nIndeed.", "themes": ["speed", "cost"]}
+MISSING = {"translation": "needs broken_tool, which failed"}
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def traced(events: list[Event]) -> Trace:
+    trace = Trace()
+    for event in events:
+        trace(event)
+    return trace
+
+
+def stripped(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def reported(events: list[Event], **outputs: object) -> str:
+    out = io.StringIO()
+    print_report(console_on(out), traced(events), outputs or OUTPUTS, MISSING)
+    return stripped(out.getvalue())
+
+
+def lines(events: list[Event]) -> str:
+    out, trace = io.StringIO(), Trace()
+    progress = LineProgress(console_on(out), trace)
+    for event in events:
+        trace(event)
+        progress(event)
+    return stripped(out.getvalue())
+
+
+def hostile_run() -> list[Event]:
+    node = NodeId("fetch")
+    failure = Failure("ToolRaised", ALL, "tool", hint=ALL)
+    return [
+        RunStarted(RunId("r"), ALL, "", (NodeInfo(node, ALL),), {}),
+        NodeStarted(node, 1, 0.0),
+        NodeLogged(node, ALL * 20_000, 0.5),
+        NodeFinished(node, Outcome("failed", failure=failure), 1.0),
+        RunFinished("failed", Usage(), (ALL,), 1.0, (node,)),
+    ]
+
+
+def test_the_report_of_the_brief() -> None:
+    assert reported(brief_run()) == (GOLDEN / "cli_report.txt").read_text("utf-8")
+
+
+def test_the_lines_of_the_brief() -> None:
+    assert lines(brief_run()) == (GOLDEN / "cli_lines.txt").read_text("utf-8")
+
+
+def test_a_wide_map_is_told_in_tenths() -> None:
+    items = tuple(Job(f"notes[{i}]", (float(i),)) for i in range(100))
+    told = lines(simulate([Job("notes", (0.0,), children=items, kind="map")]))
+    assert told.count("\n") == 13
+    assert "notes 50/100 done" in told
+
+
+def test_a_wide_map_has_one_row_and_its_first_failures() -> None:
+    items = tuple(Job(f"notes[{i}]") for i in range(2_000))
+    events = [
+        NodeFinished(event.node, Outcome("failed", failure=Failure("E", "no")), event.at_s)
+        if isinstance(event, NodeFinished) and event.node.endswith("7]")
+        else event
+        for event in simulate([Job("notes", children=items, kind="map")])
+    ]
+    found = rows(traced(events))
+    assert [row.name for row in found] == [
+        "notes",
+        *(f"notes[{i}7]" for i in ("", 1, 2, 3, 4)),
+        "… and 195 more",
+    ]
+    assert found[0].note == "2,000 items: 1,800 succeeded, 200 failed"
+
+
+def test_hostile_text_is_shown_as_text() -> None:
+    for shown in (reported(hostile_run(), answer=ALL), lines(hostile_run())):
+        assert not set(shown) & set(FORBIDDEN)
+        assert "[bold red]not bold[/]" in shown
+        assert ":smile:" in shown
+        assert len(shown) < 20_000
+
+
+def test_a_flood_is_cut_on_a_terminal_and_whole_in_a_file() -> None:
+    flood = "word " * 200_000
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, markup=False, highlight=False, width=100)
+    print_report(console, traced(brief_run()), {"flood": flood}, {})
+    assert len(out.getvalue()) < 30_000
+    assert "1,000,000 characters" in out.getvalue()
+    assert len(reported(brief_run(), flood=flood)) >= len(flood.rstrip())
+
+
+def test_the_document_is_json_whatever_the_values_are() -> None:
+    odd = {"nan": float("nan"), "keys": {("a", 1): b"x"}, "hostile": ALL, "set": {1}}
+    odd["self"] = odd
+    text = document(traced(hostile_run()), odd, MISSING, ExitCode.FAILED)
+    found = json.loads(text, parse_constant=lambda name: pytest.fail(name))
+    assert "\n" not in text
+    assert found["outputs"]["keys"] == {"('a', 1)": "b'x'"}
+    assert found["exit_code"] == 1
+
+
+def test_the_document_of_the_brief() -> None:
+    found = json.loads(document(traced(brief_run()), OUTPUTS, MISSING, ExitCode.FAILED))
+    assert found["status"] == "failed"
+    assert found["outputs"] == OUTPUTS
+    assert found["outcomes"]["notes[5]"]["attempts"] == 3
+    assert found["outcomes"]["summary"]["via"] == "fallback"
+    assert found["usage"]["tokens"] == sum(n["usage"]["tokens"] for n in found["outcomes"].values())
+    timings = found["timings"]
+    assert timings["wall_s"] == 16.02
+    assert timings["speed_up"] == pytest.approx(timings["nodes_s"] / timings["wall_s"])
+    assert timings["critical_path"][0]["node"] == "list_documents"
+    assert timings["shares"][0]["doing"] == "slot"
