@@ -1,0 +1,1 @@
+"""Tests of the evaluations: what they run and report, never how fast."""
