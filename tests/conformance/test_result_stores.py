@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -17,13 +17,9 @@ class TestMemoryStore(ResultStoreConformance):
 
 
 class TestSqliteStore(ResultStoreConformance):
-    @pytest.fixture(autouse=True, scope="class")
-    @classmethod
-    def _folder(cls):
-        with TemporaryDirectory() as folder:
-            cls.folder, cls.files = Path(folder), 0
-            yield
+    @pytest.fixture(autouse=True)
+    def _files(self, tmp_path: Path) -> None:
+        self.paths = (tmp_path / f"{number}.sqlite" for number in count())
 
     def make(self, clock: Clock) -> SqliteStore:
-        type(self).files += 1
-        return SqliteStore(self.folder / f"{self.files}.sqlite", clock)
+        return SqliteStore(next(self.paths), clock)

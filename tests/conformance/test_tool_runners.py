@@ -4,9 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.conformance.tool_runner import ToolRunnerConformance
+from weft.agents.tools import Toolbox, tool
 from weft.core.fakes import FakeTools
 
 
 class TestFakeTools(ToolRunnerConformance):
     def make(self, *functions: Callable[..., Any]) -> FakeTools:
         return FakeTools(**{function.__name__: function for function in functions})
+
+
+class TestToolbox(ToolRunnerConformance):
+    def make(self, *functions: Callable[..., Any]) -> Toolbox:
+        return Toolbox(*(tool(function) for function in functions))

@@ -98,8 +98,12 @@ class ToolRunnerConformance:
     def test_a_failure_leaves_its_siblings_alone(self) -> None:
         async def main() -> list[Any]:
             tools = self.make(add, fail, shout)
-            calls = [("add", {"a": 1}), ("fail", {"reason": "x"}), ("shout", {"text": "y"})]
-            tasks = [asyncio.ensure_future(tools.call(*call)) for call in calls]
+            calls: dict[str, dict[str, Any]] = {
+                "add": {"a": 1},
+                "fail": {"reason": "x"},
+                "shout": {"text": "y"},
+            }
+            tasks = [asyncio.ensure_future(tools.call(*call)) for call in calls.items()]
             await asyncio.wait(tasks)
             return [task.exception() or task.result() for task in tasks]
 

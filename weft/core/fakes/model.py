@@ -62,8 +62,7 @@ class FakeModel:
         return Capabilities(structured_output=True, tools=True)
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        if self._closed:
-            raise ModelUnavailable(f"{self._model} is closed")
+        self._check_open()
         if request.decode != AUTOREGRESSIVE:
             raise CapabilityError(f"{self._model} only decodes autoregressively")
         self.requests.append(request)
@@ -96,6 +95,7 @@ class FakeModel:
                 raise ModelUnavailable(f"the stream of {self._model} broke off")
             yield TextDelta(token)
             await asyncio.sleep(reply.per_token_s)
+            self._check_open()
         for index, call in enumerate(reply.tool_calls):
             yield ToolCallDelta(index, call.arguments, call.id, call.name)
         reason: FinishReason = "length" if len(kept) < len(tokens) else "stop"
@@ -106,6 +106,10 @@ class FakeModel:
             usage=self._usage(request, len(kept)),
             model=self._model,
         )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ModelUnavailable(f"{self._model} is closed")
 
     def _usage(self, request: ModelRequest, completion_tokens: int) -> Usage:
         prompt = sum(len(_tokens(message.content)) for message in request.messages)

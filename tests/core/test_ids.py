@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.core import ids
+from weft.core.ids import NodeId
+
+NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True)
+STEP = st.one_of(
+    st.tuples(st.just(ids.inside), NAME),
+    st.tuples(st.just(ids.item), st.integers(0, 20)),
+    st.tuples(st.just(ids.iteration), st.integers(1, 20)),
+    st.tuples(st.just(ids.attempt), st.integers(2, 20)),
+)
+
+
+@given(root=NAME, steps=st.lists(STEP, max_size=5))
+def test_every_step_down_can_be_taken_back(root: str, steps: list[Any]) -> None:
+    node = NodeId(root)
+    assert ids.parent_of(node) is None
+    for step, argument in steps:
+        child = step(node, argument)
+        assert ids.parent_of(child) == node
+        assert child.startswith(node)
+        node = child
+
+
+@given(root=NAME, one=STEP, other=STEP)
+def test_different_steps_give_different_ids(root: str, one: Any, other: Any) -> None:
+    first, second = one[0](NodeId(root), one[1]), other[0](NodeId(root), other[1])
+    assert (first == second) == (one == other)
+
+
+def test_a_first_attempt_is_the_node_itself() -> None:
+    assert ids.attempt(NodeId("a"), 1) == "a"
+    assert ids.attempt(NodeId("a[2]"), 3) == "a[2]~3"
+
+
+@given(NAME)
+def test_names(name: str) -> None:
+    assert ids.is_name(name)
+
+
+@pytest.mark.parametrize("text", ["", "1a", "a b", "a-b", "é", "a\n", "a/b", "a[0]", "$x"])
+def test_what_is_no_name(text: str) -> None:
+    assert not ids.is_name(text)
+
+
+def test_run_ids_depend_on_flow_inputs_and_ordinal_only() -> None:
+    one = ids.run_id("flow", {"a": 1, "b": [2]})
+    assert one == ids.run_id("flow", {"b": [2], "a": 1})
+    assert one.startswith("flow-")
+    assert len({one, ids.run_id("flow", {"a": 2}), ids.run_id("flow", {"a": 1, "b": [2]}, 1)}) == 3
+
+
+def test_inputs_that_json_lacks_still_give_an_id() -> None:
+    assert ids.run_id("flow", {"a": {1, 2}}) == ids.run_id("flow", {"a": {1, 2}})

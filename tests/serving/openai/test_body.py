@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.serving.openai.asking import question
+from weft.core.errors import CapabilityError, ModelRequestError
+from weft.core.ports import ModelRequest, Sampling
+from weft.core.values import Lossless, Message, ToolCall, ToolSpec
+from weft.serving.openai.body import body_of
+from weft.serving.openai.server import Kind, Server
+
+OPEN = {"type": "object", "properties": {"a": {"type": "integer"}}}
+CLOSED = {**OPEN, "required": ["a"], "additionalProperties": False}
+
+
+def body(request: ModelRequest, kind: Kind = "other", priority: bool = False) -> dict[str, Any]:
+    server = Server(kind)
+    return body_of(request, server, server.capabilities(priority))
+
+
+def test_a_plain_question_says_nothing_that_was_not_asked() -> None:
+    assert body(question()) == {
+        "stream_options": {"include_usage": True},
+        "messages": [{"role": "user", "content": "hi"}],
+    }
+
+
+def test_sampling() -> None:
+    sampling = Sampling(10, 0.0, 0.9, 40, ("END",), 7)
+    fields = body(question(sampling=sampling), "vllm")
+    assert {name: fields[name] for name in ("max_tokens", "temperature", "top_p", "top_k")} == {
+        "max_tokens": 10,
+        "temperature": 0.0,
+        "top_p": 0.9,
+        "top_k": 40,
+    }
+    assert (fields["stop"], fields["seed"]) == (["END"], 7)
+
+
+def test_the_longest_answer_goes_by_two_names() -> None:
+    request = question(sampling=Sampling(max_tokens=5))
+    assert body(request, "openai")["max_completion_tokens"] == 5
+    assert "max_tokens" not in body(request, "openai")
+
+
+@pytest.mark.parametrize("kind", ["openai", "other"])
+def test_top_k_is_refused_where_it_would_be_ignored(kind: Kind) -> None:
+    with pytest.raises(CapabilityError, match="top_k"):
+        body(question(sampling=Sampling(top_k=5)), kind)
+
+
+def test_a_conversation_with_tools() -> None:
+    call = ToolCall("id-1", "add", '{"a": 1}')
+    request = ModelRequest(
+        (
+            Message("system", "Be brief."),
+            Message("assistant", "", (call,)),
+            Message("tool", "2", tool_call_id="id-1"),
+        )
+    )
+    function = {"name": "add", "arguments": '{"a": 1}'}
+    assert body(request)["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "id-1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "content": "2", "tool_call_id": "id-1"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "strict"),
+    [
+        (OPEN, "vllm", True),
+        (OPEN, "other", False),
+        (CLOSED, "other", True),
+        ({**CLOSED, "properties": {"a": OPEN}}, "openai", False),
+        ({**CLOSED, "properties": {"a": CLOSED}}, "openai", True),
+        ({**CLOSED, "properties": {"a": {"anyOf": [CLOSED, OPEN]}}}, "openai", False),
+        ({**CLOSED, "required": []}, "openai", False),
+    ],
+)
+def test_strict_where_the_server_allows_it(schema: Any, kind: Kind, strict: bool) -> None:
+    tool = ToolSpec("add", "Add.", schema)
+    fields = body(question(tools=(tool,), schema=schema), kind)
+    assert fields["tools"][0]["function"].get("strict", False) is strict
+    assert fields["response_format"]["json_schema"]["strict"] is strict
+    assert fields["response_format"]["json_schema"]["schema"] == schema
+    assert fields["tool_choice"] == "auto"
+
+
+def test_priority_is_turned_round_and_sent_only_where_it_counts() -> None:
+    request = question(priority=3)
+    assert body(request, "vllm", priority=True)["priority"] == -3
+    assert "priority" not in body(request, "vllm")
+
+
+def test_token_ids_and_logprobs() -> None:
+    assert body(question(logprobs=True), "vllm")["logprobs"] is True
+    assert body(question(), "vllm")["return_token_ids"] is True
+    assert "return_token_ids" not in body(question(), "openai")
+
+
+def test_prompt_token_ids_go_as_they_are() -> None:
+    request = ModelRequest(prompt_token_ids=(1, 2, 3), logprobs=True)
+    fields = body(request, "vllm")
+    assert (fields["prompt"], fields["logprobs"]) == ([1, 2, 3], 1)
+    assert "messages" not in fields
+    with pytest.raises(CapabilityError, match="token ids"):
+        body(request, "other")
+
+
+def test_prompt_token_ids_have_no_tools() -> None:
+    request = ModelRequest(prompt_token_ids=(1,), tools=(ToolSpec("add", "Add.", OPEN),))
+    with pytest.raises(ModelRequestError, match="tools"):
+        body(request, "vllm")
+
+
+def test_a_shared_prefix_has_a_name_only_where_servers_take_one() -> None:
+    request = question(cache_prefix="p")
+    assert body(request, "openai")["prompt_cache_key"] == "p"
+    assert "prompt_cache_key" not in body(request, "vllm")
+
+
+def test_extra_fields_are_added_but_never_break_ours() -> None:
+    assert body(question(extra={"min_p": 0.1}))["min_p"] == 0.1
+    with pytest.raises(ModelRequestError, match="n, stream"):
+        body(question(extra={"stream": False, "n": 2}))
+
+
+def test_no_decoder_can_be_asked_for() -> None:
+    with pytest.raises(CapabilityError, match="eagle"):
+        body(question(decode=Lossless("eagle")))

@@ -1,0 +1,151 @@
+"""A model request as the JSON body a server takes; does no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.core.errors import CapabilityError, ModelRequestError
+from weft.core.ports.model import Capabilities, ModelRequest
+from weft.core.values import AUTOREGRESSIVE, JsonSchema, Message, ToolSpec
+from weft.serving.openai.server import SELF_HOSTED, Server
+from weft.serving.structured import check_schema
+
+_RESERVED = frozenset(
+    {"model", "messages", "prompt", "stream", "stream_options", "n", "tools", "response_format"}
+)
+Body = dict[str, Any]
+
+
+def check_extra(extra: Mapping[str, Any]) -> None:
+    """Raises: `ModelRequestError` when `extra` names a field that weft itself has to set."""
+    taken = sorted(_RESERVED & extra.keys())
+    if taken:
+        raise ModelRequestError(
+            f"extra fields {', '.join(taken)} belong to weft",
+            hint="say it with the request's own fields, or ask several times instead of n",
+        )
+
+
+def body_of(request: ModelRequest, server: Server, offered: Capabilities) -> Body:
+    """Everything but the model's name and `stream`, for `/completions` when the request has ids.
+
+    Raises: `CapabilityError`, `ModelRequestError` when the request cannot be put to this server.
+    """
+    _check(request, server, offered)
+    body: Body = {"stream_options": {"include_usage": True}}
+    if request.prompt_token_ids:
+        body["prompt"] = list(request.prompt_token_ids)
+    else:
+        body["messages"] = [_message(message) for message in request.messages]
+    if request.tools:
+        body["tools"] = [_tool(tool, server) for tool in request.tools]
+        body["tool_choice"] = request.tool_choice
+    if request.schema is not None:
+        body["response_format"] = _format(request.schema, server)
+    return body | _sampling(request, server) | _extensions(request, server, offered)
+
+
+def _check(request: ModelRequest, server: Server, offered: Capabilities) -> None:
+    check_extra(request.extra)
+    if request.schema is not None:
+        check_schema(request.schema)
+    if request.decode != AUTOREGRESSIVE:
+        raise CapabilityError(
+            f"this server cannot be asked for the decoder {request.decode.method!r} per call",
+            hint="a server is started with its decoder",
+        )
+    if request.prompt_token_ids and not offered.prompt_token_ids:
+        raise CapabilityError(
+            "this server is not known to take prompt token ids", hint="send messages instead"
+        )
+    if request.prompt_token_ids and request.tools:
+        raise ModelRequestError("tools need messages, not prompt token ids")
+    if request.sampling.top_k is not None and server.kind not in SELF_HOSTED:
+        raise CapabilityError(
+            "top_k is not part of the OpenAI protocol",
+            hint="leave it out, or put it into the extra fields if you know the server takes it",
+        )
+
+
+def _sampling(request: ModelRequest, server: Server) -> Body:
+    sampling = request.sampling
+    longest = "max_completion_tokens" if server.kind == "openai" else "max_tokens"
+    fields = {
+        longest: sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "stop": list(sampling.stop) or None,
+        "seed": sampling.seed,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _extensions(request: ModelRequest, server: Server, offered: Capabilities) -> Body:
+    body: Body = {}
+    if request.logprobs:
+        body["logprobs"] = 1 if request.prompt_token_ids else True
+    if offered.token_ids:
+        body["return_token_ids"] = True
+    if offered.priority and request.priority:
+        # There, as in vLLM, the smaller number goes first.
+        body["priority"] = -request.priority
+    if request.cache_prefix and server.kind == "openai":
+        body["prompt_cache_key"] = request.cache_prefix
+    return body | dict(request.extra)
+
+
+def _message(message: Message) -> Body:
+    wire: Body = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        wire["content"] = message.content or None
+        wire["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        wire["tool_call_id"] = message.tool_call_id
+    return wire
+
+
+def _tool(tool: ToolSpec, server: Server) -> Body:
+    function: Body = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+    }
+    if _may_be_strict(tool.parameters, server):
+        function["strict"] = True
+    return {"type": "function", "function": function}
+
+
+def _format(schema: JsonSchema, server: Server) -> Body:
+    strict = _may_be_strict(schema, server)
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": dict(schema), "strict": strict},
+    }
+
+
+def _may_be_strict(schema: JsonSchema, server: Server) -> bool:
+    """Servers with a grammar take any schema; hosted ones only those with closed, full objects."""
+    return server.kind in SELF_HOSTED or _is_closed(schema)
+
+
+def _is_closed(schema: object) -> bool:
+    if isinstance(schema, list):
+        return all(map(_is_closed, schema))
+    if not isinstance(schema, Mapping):
+        return True
+    if schema.get("type") == "object" or isinstance(schema.get("properties"), Mapping):
+        required = set(schema.get("required", ()))
+        if schema.get("additionalProperties") is not False:
+            return False
+        if required != set(schema.get("properties", ())):
+            return False
+    return all(map(_is_closed, schema.values()))

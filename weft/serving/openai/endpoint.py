@@ -1,0 +1,54 @@
+"""Where a model is reached, and with what credentials; opens nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_SHORTEST_SECRET = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An address and how to talk to it. Printing it shows no credentials.
+
+    Raises: `ValueError` for a `base_url` that is no plain http(s) address.
+    """
+
+    base_url: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    api_key_env: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    connect_timeout_s: float = 10.0
+    idle_timeout_s: float = 300.0
+    connections: int = 128
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError("base_url must look like http://host:port/v1")
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            raise ValueError("base_url holds an address only; give credentials as api_key, headers")
+
+    def url(self, path: str) -> str:
+        """The address of an API path such as `models`."""
+        return f"{self.base_url.rstrip('/')}/{path}"
+
+    def root_url(self, path: str) -> str:
+        """The address of a path beside the API, such as `metrics`."""
+        return f"{self.base_url.rstrip('/').removesuffix('/v1')}/{path}"
+
+    @property
+    def loopback(self) -> bool:
+        """True for this machine itself, which no proxy can reach for us."""
+        return urlsplit(self.base_url).hostname in _LOOPBACK
+
+    def redact(self, text: str) -> str:
+        """`text` without control characters and our credentials, which a server may echo."""
+        for secret in (self.api_key or "", *self.headers.values()):
+            if len(secret) >= _SHORTEST_SECRET:
+                text = text.replace(secret, "***")
+        return "".join(c if c.isprintable() else " " for c in text)

@@ -1,0 +1,141 @@
+"""Turns whatever goes wrong with an endpoint into our errors; the only place that does.
+
+Foreign exceptions are not chained: their texts may hold credentials that a server echoed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import anyio
+import httpx2
+import openai
+
+from weft.core.errors import (
+    InternalError,
+    ModelError,
+    ModelNotFound,
+    ModelOverloaded,
+    ModelRequestError,
+    ModelUnavailable,
+    WeftError,
+)
+from weft.serving.openai.answer import StreamError
+from weft.serving.openai.endpoint import Endpoint
+
+_TOLD_CHARS = 300
+_BUSY = frozenset({429, 503, 529})
+_TRY_AGAIN = frozenset({408, 409, 425})
+
+
+def convert(error: Exception, endpoint: Endpoint, models: Sequence[str]) -> WeftError:
+    """Any exception as ours; our own stay as they are. `models` are those the server lists."""
+    match error:
+        case WeftError():
+            return error
+        case openai.APIStatusError():
+            return status_error(
+                endpoint, error.status_code, error.response.text, error.response.headers, models
+            )
+        case StreamError():
+            return status_error(endpoint, error.status, str(error), {}, models)
+        case openai.APIConnectionError():
+            return _connection_error(error.__cause__ or error, endpoint)
+        case httpx2.HTTPError() | httpx2.StreamError() | OSError() | anyio.EndOfStream():
+            return _connection_error(error, endpoint)
+        case anyio.ClosedResourceError() | anyio.BrokenResourceError():
+            return _connection_error(error, endpoint)
+        case TypeError() | ValueError():
+            return ModelRequestError(f"the request cannot be sent: {_short(endpoint, str(error))}")
+        case _:
+            return InternalError(_short(endpoint, f"{type(error).__name__}: {error}"))
+
+
+def status_error(
+    endpoint: Endpoint,
+    status: int,
+    told: str,
+    headers: Mapping[str, str],
+    models: Sequence[str] = (),
+) -> ModelError:
+    """The error for an HTTP status outside 2xx; `told` is what the server says about it."""
+    said = f"{endpoint.base_url} answered {status}: {_short(endpoint, told)}"
+    if "insufficient_quota" in told:
+        return ModelRequestError(said, hint="the account's quota is spent")
+    if status in _BUSY:
+        return ModelOverloaded(said, retry_after_s=_retry_after(headers))
+    if status >= 500 or status in _TRY_AGAIN:
+        return ModelUnavailable(said)
+    if status in {401, 403}:
+        return ModelRequestError(said, hint=_key_hint(endpoint))
+    if status == 404:
+        return ModelNotFound(said, hint=_model_hint(endpoint, models))
+    if 300 <= status < 400:
+        return ModelRequestError(said, hint="redirects are not followed: set base_url to its aim")
+    return ModelRequestError(said)
+
+
+def _connection_error(error: BaseException, endpoint: Endpoint) -> ModelUnavailable:
+    url = endpoint.base_url
+    match error:
+        case httpx2.ConnectTimeout():
+            return ModelUnavailable(f"no connection to {url} in {endpoint.connect_timeout_s:g} s")
+        case httpx2.ConnectError():
+            told = _short(endpoint, str(error))
+            return ModelUnavailable(f"cannot connect to {url}: {told}", hint="is it running?")
+        case httpx2.TimeoutException():
+            return ModelUnavailable(f"{url} was silent for {endpoint.idle_timeout_s:g} s")
+        case _:
+            told = _short(endpoint, str(error) or type(error).__name__)
+            return ModelUnavailable(f"the connection to {url} broke: {told}")
+
+
+def _short(endpoint: Endpoint, text: str) -> str:
+    """A server's words in brief: the message inside its JSON if there is one."""
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        told = None
+    if isinstance(told, dict):
+        told = told.get("error", told)
+    if isinstance(told, dict):
+        told = told.get("message") or told.get("detail")
+    words = endpoint.redact(str(told or text)).split()
+    return " ".join(words)[:_TOLD_CHARS] or "nothing"
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds from `Retry-After`, given as a number or as a date; None when it makes no sense."""
+    text = headers.get("retry-after", "")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = _until(text)
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _until(date: str) -> float:
+    try:
+        moment = parsedate_to_datetime(date)
+    except ValueError:
+        return math.nan
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment - datetime.now(UTC)).total_seconds()
+
+
+def _key_hint(endpoint: Endpoint) -> str:
+    if endpoint.api_key_env is None:
+        return "give the model an api_key_env: the name of the variable that holds its key"
+    state = "does not fit" if endpoint.api_key else "is not set"
+    return f"the key in the environment variable {endpoint.api_key_env} {state}"
+
+
+def _model_hint(endpoint: Endpoint, models: Sequence[str]) -> str:
+    if not models:
+        return "should base_url end in /v1?"
+    names = endpoint.redact(", ".join(models))[:_TOLD_CHARS]
+    return f"no model {endpoint.model!r} there; it has: {names}"

@@ -1,0 +1,145 @@
+"""The model client for any OpenAI-compatible endpoint: vLLM, SGLang, llama.cpp, or a hosted one.
+
+Does not know HTTP (see `transport`) or the wire format (see `body` and `answer`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from weft.core.errors import ModelUnavailable
+from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
+from weft.serving.openai.answer import Answer
+from weft.serving.openai.body import body_of, check_extra
+from weft.serving.openai.endpoint import Endpoint
+from weft.serving.openai.price import Price
+from weft.serving.openai.server import Server, caches_prefixes, is_vllm_version, recognise
+
+_DRAIN_S = 0.25
+
+
+class OpenAIModel:
+    """Implements `ModelClient` over HTTP; belongs to the event loop that uses it first.
+
+    `base_url` ends in `/v1` for most servers. The key is `api_key`, or what the environment
+    variable `api_key_env` holds; servers without keys need neither. `idle_timeout_s` is the longest
+    silence within an answer, `connections` the most requests in flight. `price` gives usage its
+    money. `extra_body` goes into every request. `max_answer_chars` bounds one answer. `priority`
+    says that the server was started with priority scheduling, which servers do not tell.
+
+    Raises: `ValueError` for a wrong `base_url`, `ModelRequestError` for a wrong `extra_body`.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        api_key_env: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        price: Price | None = None,
+        connect_timeout_s: float = 10.0,
+        idle_timeout_s: float = 300.0,
+        connections: int = 128,
+        max_answer_chars: int = 4_000_000,
+        priority: bool = False,
+    ) -> None:
+        check_extra(extra_body or {})
+        if api_key is None and api_key_env is not None:
+            api_key = os.environ.get(api_key_env)
+        # The client library takes half a second to import: only its users wait, and not in a run.
+        from weft.serving.openai.transport import Transport
+
+        self._endpoint = Endpoint(
+            base_url,
+            model,
+            api_key,
+            api_key_env,
+            dict(headers or {}),
+            connect_timeout_s,
+            idle_timeout_s,
+            connections,
+        )
+        self._transport = Transport(self._endpoint)
+        self._extra_body = dict(extra_body or {})
+        self._price = price
+        self._max_answer_chars = max_answer_chars
+        self._priority = priority
+        self._server: Server | None = None
+        self._discovering = asyncio.Lock()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"OpenAIModel({self._endpoint.base_url!r}, {self.model!r})"
+
+    @property
+    def model(self) -> str:
+        return self._endpoint.model
+
+    async def capabilities(self) -> Capabilities:
+        with self._converted():
+            return (await self._discover()).capabilities(self._priority)
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        with self._converted():
+            server = await self._discover()
+            body = body_of(request, server, server.capabilities(self._priority))
+            answer = Answer(request, self.model, self._price, self._max_answer_chars)
+            async with self._transport.answer(self._extra_body | body) as payloads:
+                async for payload in payloads:
+                    for delta in answer.take(payload):
+                        yield delta
+                    if answer.done:
+                        await _drain(payloads)
+                        break
+            for delta in answer.finish():
+                yield delta
+            yield answer.completion()
+
+    async def aclose(self) -> None:
+        self._closed = True
+        await self._transport.aclose()
+
+    @contextmanager
+    def _converted(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 (a border: nothing foreign may pass)
+            failed = self._transport.failure(error, self._server.models if self._server else ())
+            if self._closed:
+                failed = ModelUnavailable(f"the client of {self.model} is closed", retryable=False)
+            raise failed from None
+
+    async def _discover(self) -> Server:
+        async with self._discovering:
+            if self._server is None:
+                self._server = await self._ask()
+            return self._server
+
+    async def _ask(self) -> Server:
+        transport, endpoint = self._transport, self._endpoint
+        server = recognise(await transport.get(endpoint.url("models")), self.model)
+        if server.kind == "other":
+            version = await transport.find(endpoint.root_url("version"))
+            server = replace(server, kind="vllm") if is_vllm_version(version) else server
+        if server.kind == "vllm":
+            metrics = await transport.find(endpoint.root_url("metrics"))
+            server = replace(server, prefix_caching=caches_prefixes(metrics))
+        return server
+
+
+async def _drain(payloads: AsyncGenerator[bytes, None]) -> None:
+    """Read the end of the body, so that its connection can serve the next call."""
+    try:
+        async with asyncio.timeout(_DRAIN_S):
+            async for _ in payloads:
+                continue
+    except Exception:  # noqa: BLE001 (the answer is complete: how the connection ends is no news)
+        return

@@ -1,0 +1,115 @@
+"""What an endpoint says about itself, and what follows from it; does no I/O.
+
+The protocol itself promises streaming, tools and JSON schemas. Everything else is an extension
+that a server is credited with only when it is recognised.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ValidationError
+
+from weft.core.ports.model import Capabilities
+
+Kind = Literal["vllm", "sglang", "llamacpp", "openai", "other"]
+
+_OWNERS: Mapping[str, Kind] = {
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "llamacpp": "llamacpp",
+    "openai": "openai",
+    "openai-internal": "openai",
+    "system": "openai",
+}
+SELF_HOSTED: frozenset[Kind] = frozenset({"vllm", "sglang", "llamacpp"})
+_PREFIX_CACHING = re.compile(
+    r'^vllm:cache_config_info\{[^}]*enable_prefix_caching="True"', re.MULTILINE
+)
+
+
+class _Meta(BaseModel):
+    n_ctx: int | None = None
+
+
+class _Model(BaseModel):
+    id: str = ""
+    owned_by: str | None = None
+    max_model_len: int | None = None
+    context_length: int | None = None
+    context_window: int | None = None
+    meta: _Meta | None = None
+
+    def context(self) -> int | None:
+        in_meta = self.meta.n_ctx if self.meta else None
+        return self.max_model_len or self.context_length or self.context_window or in_meta
+
+
+class _Listing(BaseModel):
+    data: list[_Model] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A recognised server: its kind, the models it lists, and the longest context of ours."""
+
+    kind: Kind = "other"
+    models: tuple[str, ...] = ()
+    max_context_tokens: int | None = None
+    prefix_caching: bool = False
+
+    def capabilities(self, priority: bool) -> Capabilities:
+        """What to expect; `priority` is told by who started the server, since it does not say."""
+        return Capabilities(
+            structured_output=True,
+            tools=True,
+            logprobs=self.kind in SELF_HOSTED or self.kind == "openai",
+            token_ids=self.kind == "vllm",
+            prompt_token_ids=self.kind in SELF_HOSTED,
+            priority=priority,
+            prefix_reuse=self.prefix_caching,
+            max_context_tokens=self.max_context_tokens,
+        )
+
+
+def recognise(listing: bytes | None, model: str) -> Server:
+    """The server that answered `/v1/models` with `listing`; unknown when it makes no sense."""
+    if listing is None:
+        return Server()
+    try:
+        models = _Listing.model_validate_json(listing).data
+    except ValidationError:
+        return Server()
+    ours = next((entry for entry in models if entry.id == model), None)
+    if ours is None and len(models) == 1:
+        ours = models[0]
+    owner = (ours.owned_by or "").lower() if ours else ""
+    return Server(
+        _OWNERS.get(owner, "other"),
+        tuple(entry.id for entry in models),
+        ours.context() if ours else None,
+    )
+
+
+def is_vllm_version(answer: bytes | None) -> bool:
+    """True for what vLLM, and no other server known to us, answers to `/version`."""
+    if answer is None:
+        return False
+    try:
+        return bool(_Version.model_validate_json(answer).version)
+    except ValidationError:
+        return False
+
+
+def caches_prefixes(metrics: bytes | None) -> bool:
+    """True when a vLLM server's metrics say that its prefix cache is on."""
+    if metrics is None:
+        return False
+    return _PREFIX_CACHING.search(metrics.decode("utf-8", "replace")) is not None
+
+
+class _Version(BaseModel, extra="forbid"):
+    version: str

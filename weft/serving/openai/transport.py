@@ -1,0 +1,150 @@
+"""HTTP to one endpoint with the official client; knows bytes and events, not what they say.
+
+The client's own retries are off: the engine decides about those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    aclosing,
+    asynccontextmanager,
+)
+from typing import Any
+
+import httpx2
+from openai import AsyncAPIResponse, AsyncOpenAI
+
+from weft.core.errors import ModelOutputError, ModelUnavailable, WeftError
+from weft.serving.openai.endpoint import Endpoint
+from weft.serving.openai.failure import convert, status_error
+from weft.serving.openai.sse import EventParser
+
+_MAX_BODY_BYTES = 4 * 2**20
+_MAX_EVENT_BYTES = 4 * 2**20
+_NO_PAGE = frozenset({404, 405, 501})
+_OUR_HEADERS = frozenset(
+    {"host", "accept", "connection", "content-type", "content-length", "user-agent"}
+    # The client library reads its own notes back from the request.
+    | {"x-stainless-raw-response"}
+)
+
+
+class Transport:
+    """A pool of connections to `endpoint`."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        idle = endpoint.idle_timeout_s
+        self._http = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(idle, connect=endpoint.connect_timeout_s, pool=None),
+            limits=httpx2.Limits(
+                max_connections=endpoint.connections,
+                max_keepalive_connections=endpoint.connections,
+            ),
+            follow_redirects=False,
+            trust_env=not endpoint.loopback,
+            event_hooks={"request": [self._authorise], "response": [_guard]},
+        )
+        self._client = AsyncOpenAI(
+            api_key="set by _authorise",
+            base_url=endpoint.base_url,
+            http_client=self._http,
+            max_retries=0,
+        )
+
+    async def get(self, url: str) -> bytes | None:
+        """The body of a page, or None where there is no such page.
+
+        Raises: `ModelError` for another status, and what HTTP raises (see `failure`).
+        """
+        response = await self._http.get(url)
+        if response.is_success:
+            return response.content
+        if response.status_code in _NO_PAGE:
+            return None
+        raise status_error(self._endpoint, response.status_code, response.text, response.headers)
+
+    async def find(self, url: str) -> bytes | None:
+        """The body of a page that only adds detail, or None when it cannot be had."""
+        try:
+            return await self.get(url)
+        except (httpx2.HTTPError, WeftError):
+            return None
+
+    def failure(self, error: Exception, models: Sequence[str]) -> WeftError:
+        """Any exception of this transport's work as ours; `models` are those the server has."""
+        return convert(error, self._endpoint, models)
+
+    @asynccontextmanager
+    async def answer(self, body: Mapping[str, Any]) -> AsyncIterator[AsyncGenerator[bytes, None]]:
+        """Post `body` and give the data of the events that come back. Leaving closes the stream."""
+        name = self._endpoint.model
+        opening: AbstractAsyncContextManager[AsyncAPIResponse[Any]]
+        if "prompt" in body:
+            opening = self._client.completions.with_streaming_response.create(
+                model=name, prompt=body["prompt"], stream=True, extra_body=body
+            )
+        else:
+            opening = self._client.chat.completions.with_streaming_response.create(
+                model=name, messages=body["messages"], stream=True, extra_body=body
+            )
+        async with opening as response, aclosing(_payloads(response.http_response)) as payloads:
+            yield payloads
+
+    async def aclose(self) -> None:
+        """Close all connections; streams that are still open break."""
+        await self._client.close()
+
+    async def _authorise(self, request: httpx2.Request) -> None:
+        """Only our own headers leave: the client library would add some from the environment."""
+        for name in request.headers.keys() - _OUR_HEADERS:
+            del request.headers[name]
+        # Compressed bytes would outgrow every limit on their way to us.
+        request.headers["accept-encoding"] = "identity"
+        if self._endpoint.api_key:
+            request.headers["authorization"] = f"Bearer {self._endpoint.api_key}"
+        request.headers.update(self._endpoint.headers)
+
+
+async def _payloads(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    if response.headers.get("content-type", "").startswith("application/json"):
+        yield await response.aread()
+        return
+    parser = EventParser(_MAX_EVENT_BYTES)
+    async with aclosing(response.aiter_raw()) as chunks:
+        async for chunk in chunks:
+            for payload in parser.feed(chunk):
+                yield payload
+    for payload in parser.end():
+        yield payload
+
+
+async def _guard(response: httpx2.Response) -> None:
+    """Bound what the server can make us hold. Event streams are bounded event by event."""
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise ModelUnavailable("the server sent compressed data, which was not asked for")
+    streamed = response.headers.get("content-type", "").startswith("text/event-stream")
+    if not (response.is_success and streamed):
+        response.stream = _Bounded(response.stream)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    def __init__(self, inner: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
+        assert isinstance(inner, httpx2.AsyncByteStream)
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > _MAX_BODY_BYTES:
+                raise ModelOutputError(
+                    f"the server sent a body of more than {_MAX_BODY_BYTES:,} bytes",
+                    retryable=False,
+                )
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
