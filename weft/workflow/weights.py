@@ -1,14 +1,5 @@
-"""The door to model weights for the command line, which does not see `weft.serving`."""
+"""Model weights, for the command line: see `weft.serving.weights`."""
 
-from __future__ import annotations
+from weft.serving.weights import CATALOGUE, CatalogueEntry, InstalledModel, installed, pull
 
-from weft.serving.weights import (
-    CATALOGUE,
-    CatalogueEntry,
-    InstalledModel,
-    Progress,
-    installed,
-    pull,
-)
-
-__all__ = ["CATALOGUE", "CatalogueEntry", "InstalledModel", "Progress", "installed", "pull"]
+__all__ = ["CATALOGUE", "CatalogueEntry", "InstalledModel", "installed", "pull"]

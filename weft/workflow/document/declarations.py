@@ -67,6 +67,32 @@ class ModelSpec(Part):
     )
 
 
+def _expand_model(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    use, colon, model = value.partition(":")
+    if use != "local" or not colon or not model.strip():
+        raise PydanticCustomError("model", "expected local:NAME, or a mapping")
+    return {"use": use, "model": model.strip()}
+
+
+def _shorten_model(spec: ModelSpec) -> object:
+    if spec.use == "local" and spec.model_fields_set == {"use", "model"}:
+        return f"local:{spec.model}"
+    return spec.model_dump(exclude_unset=True)
+
+
+Model = Annotated[
+    ModelSpec,
+    BeforeValidator(
+        _expand_model,
+        json_schema_input_type=Annotated[str, Field(pattern=r"^local:\s*[^\s]")] | ModelSpec,
+    ),
+    PlainSerializer(_shorten_model),
+]
+"""`local:NAME`, or a mapping."""
+
+
 class IsolationSpec(Part):
     """Run a tool in a process of its own, within limits."""
 

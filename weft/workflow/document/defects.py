@@ -54,9 +54,14 @@ class Defect:
     at_key: bool = False
 
 
-def first_defect(error: ValidationError, raw: object) -> Defect:
-    """The most telling defect: unknown keys before wrong values, before missing keys."""
-    return min((_defect(entry, raw) for entry in error.errors(include_url=False)), key=_rank)[1]
+def first_defect(error: ValidationError, raw: object, prefix: Path = ()) -> Defect:
+    """The most telling defect: unknown keys before wrong values, before missing keys.
+
+    `raw` is the whole document; `prefix` leads to the part of it that was validated.
+    """
+    entries = error.errors(include_url=False)
+    found = [_defect({**entry, "loc": (*prefix, *entry["loc"])}, raw) for entry in entries]
+    return min(found, key=_rank)[1]
 
 
 def closest(word: str, choices: Sequence[str]) -> str | None:

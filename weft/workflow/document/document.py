@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from weft.workflow.document.declarations import InputSpec, ModelSpec, Tool
+from weft.workflow.document.declarations import InputSpec, Model, Tool
 from weft.workflow.document.nodes import NodeSpec
 from weft.workflow.document.part import Name, Part, Value
 from weft.workflow.document.settings import RunSpec
@@ -21,7 +21,7 @@ class Document(Part):
         default_factory=dict,
         description="What a run is given: `string`, `integer`, `string[]`, ... or a JSON Schema.",
     )
-    models: dict[Name, ModelSpec] = Field(
+    models: dict[Name, Model] = Field(
         default_factory=dict, description="The language models, by a name of your own."
     )
     tools: dict[Name, Tool] = Field(

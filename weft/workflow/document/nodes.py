@@ -41,7 +41,6 @@ class MapNode(Step):
 
     over: Value = Field(alias="map", description="The list.")
     item: Name = Field(default="item", alias="as", description="What an item is called inside.")
-    do: Body = Field(description="What to do with an item: a node, or `nodes` with a `result`.")
     width: Positive | None = Field(default=None, description="At most so many items at once.")
     mode: JoinMode = Field(default="all", description="How many items must succeed.")
     k: Positive | None = Field(default=None, description="How many, when the mode is quorum.")
@@ -51,6 +50,7 @@ class MapNode(Step):
     otherwise: Value = Field(
         default=None, description="What stands in for a failed item when the mode is best_effort."
     )
+    do: Body = Field(description="What to do with an item: a node, or `nodes` with a `result`.")
 
 
 class BranchNode(Step):
@@ -72,7 +72,7 @@ class BranchNode(Step):
 class LoopNode(Step):
     """Repeat until a condition holds. The value is that of the last iteration.
 
-    Inside and in `until`, the last value has the name that `as` gives it; `iteration` counts from 1.
+    Inside and in `until` the last value is called what `as` says; `iteration` counts from 1.
     """
 
     kind: ClassVar[str] = "loop"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from weft.workflow.document.part import Name, Names, Part, Template, Value
 from weft.workflow.document.quantity import Duration
@@ -47,6 +47,14 @@ class Step(Part):
         gt=0,
         description="How long it is expected to take; the longest path goes first.",
     )
+
+    @model_serializer(mode="wrap")
+    def _own_first(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What the node does, before what happens around it."""
+        fields: dict[str, Any] = dump(self)
+        common = {key: value for key, value in fields.items() if key in Step.model_fields}
+        own = {key: value for key, value in fields.items() if key not in common}
+        return {**own, **common}
 
     @property
     def has_default(self) -> bool:

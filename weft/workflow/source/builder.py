@@ -55,7 +55,7 @@ class Builder:
         """A single value; `plain` when it is written without quotes."""
         self._check_tag(tag, place)
         if self._expects_key():
-            self._take_key(text, place, anchor)
+            self._take_key(text, place, anchor, plain=plain)
             return
         try:
             tree = Scalar(resolve(text) if plain else text, place)
@@ -82,7 +82,8 @@ class Builder:
         """A list or a mapping begins."""
         self._check_tag(tag, place)
         if self._expects_key():
-            self._refuse("a key must be a text", place, "quote it, or move it to a value")
+            hint = 'quote an expression: "{{ name }}"' if is_mapping else "quote it"
+            self._refuse("a key must be a text", place, hint)
         if len(self._open) >= MAX_DEPTH:
             self._refuse(
                 f"nested more than {MAX_DEPTH} levels deep",
@@ -115,11 +116,11 @@ class Builder:
     def _expects_key(self) -> bool:
         return bool(self._open) and self._open[-1].is_mapping and self._open[-1].key is None
 
-    def _take_key(self, text: str, place: Place, anchor: str | None) -> None:
+    def _take_key(self, text: str, place: Place, anchor: str | None, *, plain: bool) -> None:
         inner = self._open[-1]
         if anchor is not None:
             self._refuse("a key cannot carry an anchor", place, "put the anchor on the value")
-        if text == "<<":
+        if text == "<<" and plain:
             self._refuse("YAML merge keys are not supported", place, "write the keys out")
         if text in inner.keys:
             self._refuse(

@@ -1,0 +1,269 @@
+"""That values fit where they go: paths into values, arguments of tools and of included workflows.
+
+Works from schemas alone, and only reports what can be proved. Runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from weft.core.errors import BuildError, ToolError, TypeMismatch
+from weft.core.schema import at, mismatch
+from weft.core.values import JsonSchema, ToolSpec
+from weft.workflow.check.arguments import Parameters, check_arguments, check_call
+from weft.workflow.check.infer import INTEGER, LIST, STRING, element, infer
+from weft.workflow.document import Block, Body, NodeSpec
+from weft.workflow.document.leaves import (
+    AskNode,
+    CallNode,
+    JoinNode,
+    ModelNode,
+    ReduceNode,
+    ToolNode,
+    ValueNode,
+    WorkflowNode,
+)
+from weft.workflow.document.nodes import BranchNode, LoopNode, MapNode
+from weft.workflow.document.step import Step
+from weft.workflow.document.walk import Inside, bodies
+from weft.workflow.expressions import value_template
+from weft.workflow.imports import Function, build_error
+from weft.workflow.source import Path
+from weft.workflow.toolset import Toolset
+from weft.workflow.unit import Unit
+from weft.workflow.uses import Use, uses, uses_of
+
+
+@dataclass(slots=True)
+class Schemas:
+    """The schemas of the names of one level, computed when somebody asks."""
+
+    outer: Schemas | None = None
+    own: dict[str, Callable[[], JsonSchema | None]] = field(default_factory=dict)
+
+    def look(self, name: str) -> JsonSchema | None:
+        """The schema of a name; None: anything."""
+        if name in self.own:
+            return self.own[name]()
+        return self.outer.look(name) if self.outer is not None else None
+
+
+class Types:
+    """The types of one document. Imports the tools it names, through `tools`."""
+
+    def __init__(self, unit: Unit, tools: Toolset) -> None:
+        self._unit = unit
+        self._tools = tools
+        self._known: dict[Path, JsonSchema | None] = {}
+        self._included: dict[str, Types] = {}
+
+    def check(self) -> None:
+        """Raises: `TypeMismatch` or `UnknownReference`, as a `SourceError` where it is a file."""
+        for name in self._unit.document.tools:
+            self._spec(name, ("tools", name, "use"))
+        scope = self._top()
+        self._check_nodes(self._unit.document.nodes, ("nodes",), scope)
+        for name, value in self._unit.document.outputs.items():
+            for use in uses_of(value):
+                self._check_paths(use, ("outputs", name), scope)
+
+    def outputs(self) -> JsonSchema:
+        """The schema of the mapping of all outputs."""
+        scope = self._top()
+        made = {
+            name: infer(value_template(value), scope.look) or {}
+            for name, value in self._unit.document.outputs.items()
+        }
+        return {"type": "object", "properties": made, "additionalProperties": False}
+
+    # -- scopes --------------------------------------------------------------------------------
+
+    def _top(self) -> Schemas:
+        scope = Schemas()
+        for name, declared in self._unit.document.inputs.items():
+            scope.own[name] = _always(declared.root)
+        return self._level(self._unit.document.nodes, ("nodes",), scope)
+
+    def _level(self, nodes: Mapping[str, NodeSpec], path: Path, outer: Schemas) -> Schemas:
+        scope = Schemas(outer)
+        for name, step in nodes.items():
+            where = (*path, name)
+            scope.own[name] = partial(self._value, step, where, scope)
+        return scope
+
+    def _inside(self, step: Step, path: Path, inside: Inside, outer: Schemas) -> Schemas:
+        """The names inside a body."""
+        scope = Schemas(outer)
+        for name in inside.bound:
+            scope.own[name] = _always(INTEGER if name in ("index", "iteration") else None)
+        if isinstance(step, MapNode):
+            over = value_template(step.over)
+            scope.own[step.item] = lambda: element(infer(over, outer.look))
+        if isinstance(inside.body, Block):
+            return self._level(inside.body.nodes, (*path, *inside.path, "nodes"), scope)
+        return scope
+
+    # -- the type of a node --------------------------------------------------------------------
+
+    def _value(self, step: Step, path: Path, scope: Schemas) -> JsonSchema | None:
+        """What dependents may get: the node's own value, or that of what stands in for it."""
+        if path not in self._known:
+            self._known[path] = None  # while it is computed: anything
+            possible = [self._own(step, path, scope)]
+            possible += [scope.look(name) for name in (step.fallback, step.degrade) if name]
+            possible += [infer(value_template(step.default), scope.look)] * step.has_default
+            self._known[path] = _any_of(possible)
+        return self._known[path]
+
+    def _own(self, step: Step, path: Path, scope: Schemas) -> JsonSchema | None:
+        match step:
+            case ToolNode():
+                return self._spec(step.tool, (*path, "tool")).result
+            case ModelNode():
+                return _model(step)
+            case MapNode():
+                return self._map(step, path, scope)
+            case JoinNode():
+                return LIST if step.mode in ("all", "quorum", "best_effort") else None
+            case BranchNode():
+                return _any_of([self._body(step, path, i, scope) for i in bodies(step)])
+            case LoopNode():
+                return self._body(step, path, bodies(step)[0], scope)
+            case WorkflowNode():
+                return self._include(step).outputs()
+            case AskNode():
+                return step.output_schema
+            case ValueNode():
+                return infer(value_template(step.value), scope.look)
+            case _:
+                return None
+
+    def _map(self, step: MapNode, path: Path, scope: Schemas) -> JsonSchema:
+        items = [self._body(step, path, bodies(step)[0], scope)]
+        if "otherwise" in step.model_fields_set:
+            items.append(infer(value_template(step.otherwise), scope.look))
+        item = _any_of(items)
+        return LIST if item is None or "$defs" in item else {"type": "array", "items": item}
+
+    def _body(self, step: Step, path: Path, inside: Inside, outer: Schemas) -> JsonSchema | None:
+        scope = self._inside(step, path, inside, outer)
+        if isinstance(inside.body, Block):
+            return infer(value_template(inside.body.result), scope.look)
+        return self._value(inside.body, (*path, *inside.path), scope)
+
+    def _include(self, step: WorkflowNode) -> Types:
+        if step.workflow not in self._included:
+            unit = self._unit.includes[step.workflow]
+            self._included[step.workflow] = Types(unit, self._tools)
+        return self._included[step.workflow]
+
+    def _spec(self, text: str, path: Path) -> ToolSpec:
+        try:
+            return self._tools.spec(self._unit, text)
+        except (BuildError, ToolError) as error:
+            declared = text in self._unit.document.tools
+            self._unit.fail(build_error(error), ("tools", text, "use") if declared else path)
+
+    def _function(self, reference: str, path: Path) -> Function:
+        try:
+            return self._tools.function(self._unit, reference)
+        except (BuildError, ToolError) as error:
+            self._unit.fail(build_error(error), path)
+
+    # -- checks --------------------------------------------------------------------------------
+
+    def _check_nodes(self, nodes: Mapping[str, NodeSpec], path: Path, scope: Schemas) -> None:
+        for name, step in nodes.items():
+            self._check_node(step, (*path, name), scope)
+
+    def _check_node(self, step: Step, path: Path, scope: Schemas) -> None:
+        names = self._bound(step, scope)
+        for use in uses(step):
+            self._check_paths(use, path, names if use.bound else scope)
+        self._check_own(step, path, scope)
+        for inside in bodies(step):
+            self._check_body(
+                inside.body, (*path, *inside.path), self._inside(step, path, inside, scope)
+            )
+
+    def _bound(self, step: Step, scope: Schemas) -> Schemas:
+        """The names of templates that see more than the node does."""
+        if not isinstance(step, ModelNode):
+            return scope
+        inner = Schemas(scope)
+        for name, value in step.arguments.items():
+            inner.own[name] = partial(infer, value_template(value), scope.look)
+        return inner
+
+    def _check_body(self, body: Body, path: Path, scope: Schemas) -> None:
+        if not isinstance(body, Block):
+            self._check_node(body, path, scope)
+            return
+        self._check_nodes(body.nodes, (*path, "nodes"), scope)
+        for use in uses_of(body.result):
+            self._check_paths(use, (*path, "result"), scope)
+
+    def _check_paths(self, use: Use, base: Path, scope: Schemas) -> None:
+        for reference in use.template.references:
+            unknown = reference.name in use.bound and reference.name not in scope.own
+            if reference.guarded or unknown:
+                continue
+            try:
+                at(scope.look(reference.name), reference.path)
+            except LookupError as error:
+                word = str(reference.path[-1]) if reference.path else reference.name
+                problem = TypeMismatch(f"`{reference}`: {error}", hint="see what it is made of")
+                self._unit.fail(problem, (*base, *use.path), line=reference.line, word=word)
+
+    def _check_own(self, step: Step, path: Path, scope: Schemas) -> None:
+        match step:
+            case MapNode():
+                self._check_list(step.over, (*path, "map"), scope)
+            case ReduceNode():
+                self._check_list(step.over, (*path, "over"), scope)
+                function = self._function(step.reduce, (*path, "reduce"))
+                check_call(self._unit, function, step.arguments, path, first=1)
+            case CallNode():
+                function = self._function(step.call, (*path, "call"))
+                check_call(self._unit, function, step.arguments, path)
+            case ToolNode():
+                parameters = Parameters.of_tool(self._spec(step.tool, (*path, "tool")))
+                check_arguments(self._unit, parameters, step.arguments, path, scope.look)
+            case ModelNode():
+                for index, tool in enumerate(step.tools):
+                    self._spec(tool, (*path, "tools", index))
+            case WorkflowNode():
+                unit = self._unit.includes[step.workflow]
+                parameters = Parameters.of_workflow(unit.document)
+                check_arguments(self._unit, parameters, step.arguments, path, scope.look)
+                self._include(step).check()
+
+    def _check_list(self, value: object, path: Path, scope: Schemas) -> None:
+        why = mismatch(infer(value_template(value), scope.look), LIST)
+        if why is not None:
+            error = TypeMismatch(f"`{path[-1]}` needs a list: {why}", hint="give it a list")
+            self._unit.fail(error, path)
+
+
+def _always(schema: JsonSchema | None) -> Callable[[], JsonSchema | None]:
+    return lambda: schema
+
+
+def _model(step: ModelNode) -> JsonSchema:
+    one: JsonSchema = step.output_schema or STRING
+    if step.tools:
+        call = {"type": "object", "properties": {"name": STRING, "arguments": {"type": "object"}}}
+        fields = {"text": STRING, "tool_calls": {"type": "array", "items": call}}
+        one = {"type": "object", "properties": fields, "additionalProperties": False}
+    if step.samples is None:
+        return one
+    return LIST if "$defs" in one else {"type": "array", "items": one}
+
+
+def _any_of(schemas: list[JsonSchema | None]) -> JsonSchema | None:
+    known = [schema for schema in schemas if schema is not None and "$defs" not in schema]
+    if len(known) < len(schemas):
+        return schemas[0] if len(schemas) == 1 else None
+    return known[0] if len(known) == 1 else {"anyOf": known}

@@ -1,0 +1,252 @@
+"""Nodes of a document to nodes of the engine. Runs nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from weft.core.ids import NodeId, inside
+from weft.engine import kinds
+from weft.engine.kinds import Fragment
+from weft.engine.node import ALL, Edge, Inputs, Join, Node, NodeContext, Skip, Work
+from weft.workflow.compile import containers, function, joining
+from weft.workflow.compile.model import model
+from weft.workflow.compile.names import Names
+from weft.workflow.compile.policy import policy_of, retry_of
+from weft.workflow.compile.services import Services
+from weft.workflow.document import Block, Body, Step
+from weft.workflow.document.leaves import (
+    AskNode,
+    CallNode,
+    JoinNode,
+    ModelNode,
+    ReduceNode,
+    ToolNode,
+    ValueNode,
+    WorkflowNode,
+)
+from weft.workflow.document.nodes import BranchNode, LoopNode, MapNode
+from weft.workflow.document.walk import bodies, walk
+from weft.workflow.expressions import ValueTemplate, template, value_template
+from weft.workflow.unit import Unit
+from weft.workflow.uses import uses
+
+
+class Compiler:
+    """Makes the nodes of one document for one run."""
+
+    def __init__(self, unit: Unit, services: Services) -> None:
+        self._unit = unit
+        self._services = services
+        self._included: dict[str, Compiler] = {}
+
+    # -- levels --------------------------------------------------------------------------------
+
+    def nodes(
+        self, steps: Mapping[str, Step], names: Names, scope: NodeId | None = None
+    ) -> tuple[tuple[Node, ...], Names]:
+        """The nodes of one level, and the names with theirs added. No scope: the top."""
+        ids = {name: NodeId(name) if scope is None else inside(scope, name) for name in steps}
+        inner = names.with_nodes(ids)
+        stand_ins = {s for step in steps.values() for s in (step.fallback, step.degrade) if s}
+        decides = scope is not None and any(_decides_early(step) for step in steps.values())
+        made = (
+            self._node(ids[name], step, inner, steps, anchored=decides)
+            for name, step in steps.items()
+            if name not in stand_ins
+        )
+        return tuple(made), inner
+
+    def body(self, body: Body, names: Names) -> kinds.Body:
+        """The engine's form of a body: a function that makes one instance."""
+
+        def instance(place: NodeId, bindings: Mapping[str, Any]) -> Fragment:
+            bound = names.bind(bindings)
+            if not isinstance(body, Block):
+                return Fragment((self._node(place, body, bound, {}),), place)
+            made, inner = self.nodes(body.nodes, bound, place)
+            return self._with_result(made, inner, value_template(body.result), place, "result")
+
+        return instance
+
+    def _with_result(
+        self, nodes: tuple[Node, ...], names: Names, value: ValueTemplate, place: NodeId, name: str
+    ) -> Fragment:
+        """`nodes` with the one that carries `value`; a new one, unless it is a node's own value."""
+        whole = value.whole.path if value.whole is not None else None
+        if whole is not None and not whole.path and whole.name not in names.values:
+            return Fragment(nodes, names.sources[whole.name])
+        taken = {node.id for node in nodes}
+        while (own := inside(place, name)) in taken:
+            name += "_"
+        carrier = Node(
+            own, _value(value), names.edges(value.names), names.given(value.names), kind="value"
+        )
+        return Fragment((*nodes, carrier), own)
+
+    # -- one node ------------------------------------------------------------------------------
+
+    def _node(
+        self,
+        node: NodeId,
+        step: Step,
+        names: Names,
+        beside: Mapping[str, Step],
+        *,
+        anchored: bool = False,
+    ) -> Node:
+        used = _names(step)
+        streams = _streams(step, names)
+        edges = list(names.edges(sorted(used)))
+        if streams is not None:
+            edges = [edge for edge in edges if edge.name in _names(step, without="map")]
+            edges.append(Edge(streams, containers.OVER, stream=True))
+        edges += [Edge(names.sources[name]) for name in step.after]
+        if anchored:
+            edges += [Edge(names.sources[name]) for name in _inner_names(step) if name in beside]
+        join: Join = ALL
+        if isinstance(step, JoinNode) and not edges:
+            edges, join = list(names.edges(step.join)), joining.join_of(step, names)
+        work = self._work(step, names, streams=streams is not None, waits=join is ALL)
+        return Node(
+            node,
+            work if step.when is None else _guarded(step.when, work),
+            tuple(edges),
+            names.given(used),
+            join,
+            policy_of(
+                step,
+                self._unit,
+                names,
+                self._resource(step),
+                lambda other: self._node(NodeId(other), beside[other], names, beside),
+            ),
+            step.kind,
+        )
+
+    def _resource(self, step: Step) -> str | None:
+        if isinstance(step, ModelNode):
+            return step.model
+        if isinstance(step, ToolNode):
+            return self._services.tools.resource(self._unit, step.tool)
+        return None
+
+    def _work(self, step: Step, names: Names, *, streams: bool, waits: bool) -> Work:
+        unit, services = self._unit, self._services
+        match step:
+            case ToolNode():
+                return function.tool(step, unit, services)
+            case CallNode():
+                return function.call(step, unit, services)
+            case ReduceNode():
+                return function.reduce(step, unit, services)
+            case ModelNode():
+                return model(step, unit, services, retry_of(step.retry))
+            case JoinNode():
+                return joining.late_join(step, names) if waits else joining.join(step)
+            case AskNode():
+                question = template(step.ask)
+                return kinds.ask(lambda i: str(question.render(i)), step.output_schema)
+            case ValueNode():
+                return _value(value_template(step.value))
+            case _:
+                return self._container(step, names, streams=streams)
+
+    def _container(self, step: Step, names: Names, *, streams: bool) -> Work:
+        match step:
+            case MapNode():
+                return containers.map_over(step, names, self.body, streams=streams)
+            case BranchNode():
+                return containers.branch(step, names, self.body)
+            case LoopNode():
+                return containers.loop(step, names, self.body)
+            case WorkflowNode():
+                return containers.workflow(step, self._unit, self._include(step).whole)
+            case _:
+                raise AssertionError(step.kind)
+
+    def _include(self, step: WorkflowNode) -> Compiler:
+        if step.workflow not in self._included:
+            unit = self._unit.includes[step.workflow]
+            self._included[step.workflow] = Compiler(unit, self._services)
+        return self._included[step.workflow]
+
+    def whole(self, place: NodeId, inputs: Mapping[str, Any]) -> Fragment:
+        """The whole document inside `place`; its value maps the outputs' names to their values."""
+        document = self._unit.document
+        made, names = self.nodes(document.nodes, Names.of_inputs(inputs), place)
+        return self._with_result(made, names, value_template(document.outputs), place, "outputs")
+
+
+def kept(unit: Unit) -> frozenset[NodeId]:
+    """The nodes at the top that are needed later than their edges show: by outputs and bodies."""
+    document = unit.document
+    names = value_template(document.outputs).names
+    for path, step in walk(document.nodes):
+        stands_in = any(step is document.nodes.get(n) for n in _stand_ins(document.nodes.values()))
+        if len(path) > 2 or stands_in:
+            names |= _names(step)
+            names |= frozenset(step.after)
+        for inside_ in bodies(step):
+            if isinstance(inside_.body, Block):
+                names |= value_template(inside_.body.result).names
+    return frozenset(NodeId(name) for name in names if name in document.nodes)
+
+
+def _stand_ins(steps: Iterable[Step]) -> set[str]:
+    return {name for step in steps for name in (step.fallback, step.degrade) if name}
+
+
+def _names(step: Step, without: str | None = None) -> frozenset[str]:
+    """The names whose values a node's own work needs when it starts."""
+    found = [use.names for use in uses(step) if not use.early and use.path[0] != without]
+    names = frozenset().union(*found)
+    return names | _inner_names(step) if step.cache is not None else names
+
+
+def _inner_names(step: Step) -> frozenset[str]:
+    """The names that the bodies of a node take from outside of it."""
+    names: frozenset[str] = frozenset()
+    own: set[str] = set()
+    for inside_ in bodies(step):
+        own.update(inside_.bound)
+        if isinstance(inside_.body, Block):
+            own.update(inside_.body.nodes)
+            names |= value_template(inside_.body.result).names
+            for inner in inside_.body.nodes.values():
+                names |= _names(inner) | _inner_names(inner) | frozenset(inner.after)
+        else:
+            names |= _names(inside_.body) | _inner_names(inside_.body)
+    return names - own
+
+
+def _streams(step: Step, names: Names) -> NodeId | None:
+    """The node whose items the map can take one by one, when its list is just that node's value."""
+    if not isinstance(step, MapNode) or not isinstance(step.over, str):
+        return None
+    path = template(step.over).path
+    if path is None or path.path or path.name in names.values:
+        return None
+    return names.sources.get(path.name)
+
+
+def _decides_early(step: Step) -> bool:
+    return isinstance(step, JoinNode) and step.mode in ("any", "quorum", "first_valid")
+
+
+def _guarded(condition: str, work: Work) -> Work:
+    test = template(condition)
+
+    async def guarded(context: NodeContext, inputs: Inputs) -> Any:
+        if not test.render(inputs):
+            return Skip(f"not {test.text.strip()}")
+        return await work(context, inputs)
+
+    return guarded
+
+
+def _value(value: ValueTemplate) -> Work:
+    async def work(_: NodeContext, inputs: Inputs) -> Any:
+        return value.render(inputs)
+
+    return work

@@ -1,0 +1,135 @@
+"""Works that ask a language model: render the prompt, stream the answer, check what comes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from weft.core.errors import ModelOutputError
+from weft.core.ids import item
+from weft.core.ports import ModelRequest, Sampling, TextDelta, ToolCallDelta, complete
+from weft.core.values import Completion, JsonSchema, Message, ToolSpec
+from weft.engine.node import Grow, Inputs, Node, NodeContext, Policy, Retry, Work
+from weft.workflow.compile.services import Services
+from weft.workflow.document.leaves import ModelNode
+from weft.workflow.expressions import template, value_template
+from weft.workflow.unit import Unit
+from weft.workflow.values import violation
+
+_NEXT_SEED = 1_000_003
+
+
+def model(step: ModelNode, unit: Unit, services: Services, retry: Retry | None) -> Work:
+    """Ask once; or `samples` times in parallel, each a node of its own with its own seed."""
+    ask = _Ask(step, unit, services)
+    if step.samples is None:
+        return ask.work(step.seed)
+    count, first = step.samples, services.seed if step.seed is None else step.seed
+    policy = Policy(resource=step.model, spends=True, retry=retry)
+
+    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+        nodes = tuple(
+            Node(
+                item(context.scope, i), ask.work(first + i), (), inputs, policy=policy, kind="model"
+            )
+            for i in range(count)
+        )
+        return Grow(nodes, tuple(node.id for node in nodes), items=True)
+
+    return work
+
+
+class _Ask:
+    """One model node, ready to be asked any number of times."""
+
+    def __init__(self, step: ModelNode, unit: Unit, services: Services) -> None:
+        self._step = step
+        self._unit = unit
+        self._services = services
+        self._arguments = value_template(step.arguments)
+        self._prompt = template(step.prompt)
+        self._system = None if step.system is None else template(step.system)
+
+    def work(self, seed: int | None) -> Work:
+        async def work(context: NodeContext, inputs: Inputs) -> Any:
+            # A repetition with the same seed would fail in the same way.
+            offset = (context.attempt - 1) * _NEXT_SEED
+            request = self._request(context, inputs, None if seed is None else seed + offset)
+            client = self._services.models.client(self._unit, self._step.model)
+
+            def show(delta: TextDelta | ToolCallDelta) -> None:
+                if isinstance(delta, TextDelta):
+                    context.stream(delta.text, len(delta.token_ids) or 1)
+
+            completion = await complete(client, request, show)
+            context.spend(completion.usage)
+            return self._value(completion, request.tools)
+
+        return work
+
+    def _request(self, context: NodeContext, inputs: Inputs, seed: int | None) -> ModelRequest:
+        step = self._step
+        names = {**inputs, **self._arguments.render(inputs)}
+        messages = [Message("user", str(self._prompt.render(names)))]
+        if self._system is not None:
+            messages.insert(0, Message("system", str(self._system.render(names))))
+        return ModelRequest(
+            tuple(messages),
+            sampling=Sampling(
+                _smaller(step.max_tokens, context.tokens_left()),
+                step.temperature,
+                step.top_p,
+                step.top_k,
+                tuple(step.stop),
+                seed,
+            ),
+            schema=step.output_schema,
+            tools=tuple(self._services.tools.spec(self._unit, name) for name in step.tools),
+            tool_choice=step.tool_choice,
+            priority=context.priority,
+        )
+
+    def _value(self, completion: Completion, tools: tuple[ToolSpec, ...]) -> Any:
+        if tools:
+            return {"text": completion.text, "tool_calls": _calls(completion, tools)}
+        if self._step.output_schema is None:
+            return completion.text
+        return _parsed(completion, self._step.output_schema)
+
+
+def _smaller(wanted: int | None, left: int | None) -> int | None:
+    if left is None:
+        return wanted
+    return max(1, left if wanted is None else min(wanted, left))
+
+
+def _parsed(completion: Completion, schema: JsonSchema) -> Any:
+    value = _json(completion.text, "the answer", completion.finish_reason == "length")
+    why = violation(value, schema)
+    if why is not None:
+        raise ModelOutputError(f"the answer does not fit the schema: {why}")
+    return value
+
+
+def _json(text: str, what: str, cut_off: bool) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        hint = "raise `max_tokens`: the answer was cut off" if cut_off else "try `retry`"
+        raise ModelOutputError(f"{what} is not JSON: {error}", hint=hint) from error
+
+
+def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Mapping[str, Any]]:
+    specs = {spec.name: spec for spec in tools}
+    calls: list[Mapping[str, Any]] = []
+    for call in completion.tool_calls:
+        if call.name not in specs:
+            there = ", ".join(specs)
+            raise ModelOutputError(f"the model calls {call.name!r}", hint=f"there is: {there}")
+        arguments = _json(call.arguments or "{}", f"what {call.name} is called with", False)
+        why = violation(arguments, specs[call.name].parameters)
+        if why is not None:
+            raise ModelOutputError(f"the model calls {call.name} wrongly: {why}")
+        calls.append({"name": call.name, "arguments": arguments})
+    return calls

@@ -1,0 +1,49 @@
+"""What a node says about failure, time and money, as the engine's policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from weft.core.budget import Budget
+from weft.engine.node import MISSING, Limit, Node, Policy, Retry
+from weft.workflow.compile.identity import cache_of
+from weft.workflow.compile.names import Names
+from weft.workflow.document.leaves import ModelNode
+from weft.workflow.document.settings import BudgetSpec, RetrySpec
+from weft.workflow.document.step import Step
+from weft.workflow.expressions import value_template
+from weft.workflow.unit import Unit
+
+
+def policy_of(
+    step: Step, unit: Unit, names: Names, resource: str | None, stand_in: Callable[[str], Node]
+) -> Policy:
+    """The policy of one node. `stand_in` makes the node that replaces it, by name."""
+    samples = isinstance(step, ModelNode) and step.samples is not None
+    return Policy(
+        timeout_s=step.timeout,
+        retry=None if samples else retry_of(step.retry),
+        fallback=stand_in(step.fallback) if step.fallback else None,
+        default=value_template(step.default).render(names.inputs) if step.has_default else MISSING,
+        on_failure=step.on_failure,
+        resource=None if samples else resource,
+        cache=cache_of(step, unit),
+        limit=limit_of(step.budget),
+        spends=isinstance(step, ModelNode),
+        degrade=stand_in(step.degrade) if step.degrade else None,
+        weight=step.weight,
+    )
+
+
+def retry_of(retry: RetrySpec | None) -> Retry | None:
+    """The engine's retry."""
+    if retry is None:
+        return None
+    return Retry(retry.attempts, retry.delay, retry.factor, retry.max_delay, retry.jitter)
+
+
+def limit_of(budget: BudgetSpec | None) -> Limit | None:
+    """The engine's limit."""
+    if budget is None:
+        return None
+    return Limit(Budget(budget.tokens, budget.time, budget.money), budget.on_reached)

@@ -1,0 +1,69 @@
+"""A document as a YAML file that reads well: short things on one line, prompts as blocks."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.scalarstring import LiteralScalarString
+
+from weft.workflow.document.document import Document
+
+_WIDTH = 92
+_SECTIONS = ("inputs", "models", "tools", "run", "nodes", "outputs")
+
+
+def to_yaml(document: Document) -> str:
+    """The YAML text; loading it gives an equal document."""
+    raw = document.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    top = CommentedMap()
+    for key, value in raw.items():
+        if value or key not in _SECTIONS:
+            top[key] = _styled(value, 2 + len(key), inline=key not in _SECTIONS)
+    for key in list(top)[1:]:
+        if key in _SECTIONS:
+            top.yaml_set_comment_before_after_key(key, before="\n")
+    return _dump(top)
+
+
+def _dump(top: CommentedMap) -> str:
+    yaml = YAML()
+    yaml.width = 4096
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.allow_unicode = True
+    stream = io.StringIO()
+    yaml.dump(top, stream)
+    return stream.getvalue()
+
+
+def _styled(value: Any, indent: int, *, inline: bool = True) -> Any:
+    """`value` with its style; on one line where it fits behind `indent` characters."""
+    styled: CommentedMap | CommentedSeq
+    if isinstance(value, dict):
+        styled = CommentedMap(
+            {key: _styled(item, indent + 2 + len(key)) for key, item in value.items()}
+        )
+    elif isinstance(value, list):
+        styled = CommentedSeq([_styled(item, indent + 4) for item in value])
+    elif isinstance(value, str) and "\n" in value:
+        return LiteralScalarString(value)
+    else:
+        return value
+    if not value or (inline and _fits(value, indent)):
+        styled.fa.set_flow_style()
+    return styled
+
+
+def _fits(value: Any, indent: int) -> bool:
+    return indent + len(json.dumps(value, ensure_ascii=False)) <= _WIDTH and not _has_lines(value)
+
+
+def _has_lines(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_lines(item) for item in value.values())
+    if isinstance(value, list):
+        return any(_has_lines(item) for item in value)
+    return isinstance(value, str) and "\n" in value

@@ -1,0 +1,327 @@
+"""A workflow: written in Python or read from a file, checked, run, drawn and written out again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from pydantic import ValidationError
+
+from weft.core.errors import BuildError, DuplicateName
+from weft.core.events import Listener
+from weft.core.ids import RunId
+from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
+from weft.workflow.check.references import check_references
+from weft.workflow.document import Document, NodeSpec
+from weft.workflow.document.declarations import InputSpec
+from weft.workflow.document.defects import first_defect
+from weft.workflow.document.leaves import WorkflowNode
+from weft.workflow.document.settings import BudgetSpec
+from weft.workflow.document.walk import walk
+from weft.workflow.document.write import to_yaml
+from weft.workflow.flow.building import Builder
+from weft.workflow.flow.handle import Handle
+from weft.workflow.flow.schemas import schema_of
+from weft.workflow.flow.values import document_value
+from weft.workflow.inputs import coerce_inputs
+from weft.workflow.loader import load_text, load_unit
+from weft.workflow.mermaid import mermaid
+from weft.workflow.models import ModelSource
+from weft.workflow.portable import check_portable
+from weft.workflow.result import FlowResult
+from weft.workflow.run import FlowRun, RunSettings, check_unit
+from weft.workflow.toolset import Toolset
+from weft.workflow.unit import ONLY_PYTHON, Origin, Unit
+from weft.workflow.view import GraphView, graph_view
+
+
+class Limits(TypedDict, total=False):
+    """What a whole run may take; see `RunSpec`."""
+
+    deadline: float | str
+    concurrency: int
+    limits: Mapping[str, int]
+    budget: Mapping[str, object]
+    seed: int
+
+
+class Settings(TypedDict, total=False):
+    """How a run differs from what the workflow says; see `RunSettings`."""
+
+    listeners: Iterable[Listener]
+    models: Mapping[str, ModelClient] | ModelSource | None
+    tools: ToolRunner | None
+    clock: Clock | None
+    store: ResultStore | None
+    concurrency: int | None
+    limits: Mapping[str, int]
+    deadline_s: float | None
+    budget: BudgetSpec | None
+    seed: int | None
+    run: RunId | None
+
+
+class Flow(Builder):
+    """A workflow.
+
+        flow = Flow("brief", models={"small": "local:smollm2-135m-instruct"})
+        topic = flow.input("topic", str)
+        hits = flow.tool(search, topic, limit=5)
+        notes = flow.map(hits, lambda hit: flow.model("small", f"Summarise: {hit.text}"))
+        flow.output(notes=notes)
+        result = await flow.run(topic="rivers")
+
+    `models`: declarations as in a file, or clients. `tools`: functions or import paths by name.
+    `folder` is where relative paths start (default: the working directory).
+
+    Raises: `BuildError` when a declaration is wrong.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        models: Mapping[str, str | Mapping[str, object] | ModelClient] | None = None,
+        tools: Mapping[str, str | Mapping[str, object] | Callable[..., Any]] | None = None,
+        folder: Path | None = None,
+        **limits: Unpack[Limits],
+    ) -> None:
+        super().__init__((folder or Path.cwd()).resolve())
+        self._name = name
+        self._description = description
+        self._limits: Mapping[str, Any] = limits
+        self._inputs: dict[str, Any] = {}
+        self._outputs: dict[str, Any] = {}
+        self._models: dict[str, Any] = {}
+        self._origin: Origin | None = None
+        self._root = self._folder
+        self._unit: Unit | None = None
+        for model, declared in (models or {}).items():
+            self._declare_model(model, declared)
+        for tool, use in (tools or {}).items():
+            self._tools[tool] = self._reference(use) if callable(use) else use
+
+    @classmethod
+    def of(cls, unit: Unit) -> Flow:
+        """The workflow of a checked document."""
+        document = unit.document
+        flow = cls(document.name, description=document.description, folder=unit.folder)
+        flow._limits = document.run.model_dump(by_alias=True, exclude_unset=True)
+        flow._inputs = {name: declared.root for name, declared in document.inputs.items()}
+        flow._models = dict(document.models)
+        flow._tools = dict(document.tools)
+        flow._level.nodes = dict(document.nodes)
+        flow._level.bound = set(document.inputs)
+        flow._outputs = dict(document.outputs)
+        flow._functions = dict(unit.functions)
+        flow._clients = dict(unit.clients)
+        flow._origin, flow._root, flow._unit = unit.origin, unit.root, unit
+        return flow
+
+    # -- what it says --------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """What the workflow is called."""
+        return self._name
+
+    @property
+    def description(self) -> str:
+        """One sentence for people."""
+        return self._description or ""
+
+    @property
+    def inputs(self) -> Mapping[str, InputSpec]:
+        """The inputs, by name."""
+        return self.document.inputs
+
+    @property
+    def nodes(self) -> Mapping[str, NodeSpec]:
+        """The nodes at the top, by name."""
+        return self.document.nodes
+
+    @property
+    def outputs(self) -> Mapping[str, Any]:
+        """The outputs, by name: values with templates."""
+        return self.document.outputs
+
+    @property
+    def document(self) -> Document:
+        """The whole workflow as one frozen value. Raises: `BuildError` when it is not complete."""
+        return self.unit.document
+
+    @property
+    def unit(self) -> Unit:
+        """The document with its surroundings. Raises: `BuildError` when it is not right."""
+        if self._unit is None:
+            self._unit = self._assembled()
+        return self._unit
+
+    def input(
+        self,
+        name: str,
+        type: object = None,  # noqa: A002 - reads like the thing it is
+        /,
+        *,
+        default: object = ...,
+        description: str | None = None,
+    ) -> Handle:
+        """Declare an input: a Python type, the name of a type, or a JSON Schema.
+
+        Raises: `DuplicateName` when the name is taken.
+        """
+        if name in self._level:
+            raise DuplicateName(f"`{name}` is taken", hint="give the input another name")
+        schema = schema_of(type)
+        declared: Any = schema
+        if default is not ... or description is not None:
+            declared = dict(InputSpec.model_validate(schema).root)
+            if description is not None:
+                declared["description"] = description
+            if default is not ...:
+                declared["default"] = default
+        self._inputs[name] = declared
+        self._level.bound.add(name)
+        self._changed()
+        return Handle(name, self)
+
+    def output(self, **values: object) -> None:
+        """Declare outputs: handles, or values with handles in them."""
+        for name, value in values.items():
+            if name in self._outputs:
+                raise DuplicateName(f"there are two outputs `{name}`", hint="rename one")
+            self._outputs[name] = document_value(value, self)
+        self._changed()
+
+    # -- what it does --------------------------------------------------------------------------
+
+    def check(self, *, tools: ToolRunner | None = None) -> None:
+        """Find what is wrong, without running anything: references, tools, types, models.
+
+        Imports the Python files and modules that it names. Raises: `BuildError`; for a file a
+        `SourceError` with the place, whose `__cause__` is the particular kind.
+        """
+        check_unit(self.unit, Toolset(tools))
+
+    def start(
+        self, inputs: Mapping[str, Any] | None = None, /, **settings: Unpack[Settings]
+    ) -> FlowRun:
+        """Prepare a run; `await run.wait()` carries it out, and it can be cancelled and answered.
+
+        Raises: `BuildError`, `InputError`.
+        """
+        given: dict[str, Any] = {k: v for k, v in settings.items() if v is not None}
+        return FlowRun(self.unit, inputs or {}, RunSettings(**given))
+
+    async def run(self, inputs: Mapping[str, Any] | None = None, /, **values: Any) -> FlowResult:
+        """Run to the end: `await flow.run(topic="rivers", concurrency=4)`.
+
+        Names of `Settings` are settings, all others are inputs; an input with the name of a setting
+        goes into the mapping `inputs`. A failed node does not raise: look at the result.
+
+        Raises: `BuildError`, `InputError`.
+        """
+        settings = {key: value for key, value in values.items() if key in _SETTINGS}
+        named = {key: value for key, value in values.items() if key not in _SETTINGS}
+        run = self.start({**(inputs or {}), **named}, **settings)
+        return await run.wait()
+
+    def run_sync(self, inputs: Mapping[str, Any] | None = None, /, **values: Any) -> FlowResult:
+        """Like `run`, where no event loop runs. Raises: also `BuildError` where one does."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.run(inputs, **values))
+        raise BuildError("run_sync inside an event loop", hint="write: await flow.run(...)")
+
+    def coerce_inputs(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """Texts, as from a command line, by the types that the inputs declare.
+
+        Raises: `InputError` with every text that cannot be read.
+        """
+        return coerce_inputs(self.document, given)
+
+    # -- what it looks like --------------------------------------------------------------------
+
+    def to_yaml(self) -> str:
+        """The workflow as a file: `weft.loads` makes the same of it again.
+
+        Raises: `BuildError` when it uses functions or clients that no file can name.
+        """
+        check_portable(self.unit)
+        return to_yaml(self.document)
+
+    def graph_view(self) -> GraphView:
+        """The graph for drawing: nodes and lines, bodies as groups inside nodes."""
+        return graph_view(self.document)
+
+    def mermaid(self) -> str:
+        """The graph as a Mermaid flowchart."""
+        return mermaid(self.graph_view())
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _changed(self) -> None:
+        self._unit = None
+
+    def _declare_model(self, name: str, declared: Any) -> None:
+        if isinstance(declared, (str, Mapping)):
+            self._models[name] = declared
+            return
+        self._clients[name] = declared
+        self._models[name] = {"use": f"{ONLY_PYTHON}client", "model": declared.model}
+
+    def _assembled(self) -> Unit:
+        raw: dict[str, Any] = {
+            "name": self._name,
+            "description": self._description,
+            "inputs": self._inputs,
+            "models": self._models,
+            "tools": self._tools,
+            "run": self._limits,
+            "nodes": self._level.nodes,
+            "outputs": self._outputs,
+        }
+        raw = {key: value for key, value in raw.items() if value or key in ("nodes", "outputs")}
+        try:
+            document = Document.model_validate(raw)
+        except ValidationError as error:
+            defect = first_defect(error, raw)
+            raise BuildError(defect.message, hint=defect.hint) from error
+        unit = Unit(
+            document,
+            self._folder,
+            self._root,
+            self._origin,
+            self._included(document),
+            dict(self._functions),
+            dict(self._clients),
+        )
+        check_references(unit)
+        return unit
+
+    def _included(self, document: Document) -> dict[str, Unit]:
+        files = {s.workflow for _, s in walk(document.nodes) if isinstance(s, WorkflowNode)}
+        return {file: load_unit(self._folder / file) for file in sorted(files)}
+
+
+_SETTINGS = frozenset(Settings.__annotations__)
+
+
+def load(path: str | Path) -> Flow:
+    """The workflow in a file. Imports no tools: see `Flow.check`.
+
+    Raises: `SourceError`, with file, line, column and a hint, for every defect.
+    """
+    return Flow.of(load_unit(Path(path)))
+
+
+def loads(text: str, file: str = "<text>") -> Flow:
+    """The workflow in a text; relative paths start where `file` would stand.
+
+    Raises: `SourceError`, with file, line, column and a hint, for every defect.
+    """
+    return Flow.of(load_text(text, file))

@@ -1,0 +1,65 @@
+"""The nodes of one level while they are being written down in Python."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from weft.core.errors import BuildError, DuplicateName
+from weft.workflow.document.nodes import Block, Body
+from weft.workflow.document.step import Step
+from weft.workflow.flow.handle import Expression
+from weft.workflow.flow.naming import free_name
+
+
+class Level:
+    """Nodes by name. `bound` are names that exist in it beside the nodes."""
+
+    def __init__(self, outer: Level | None = None, bound: Iterable[str] = ()) -> None:
+        self.outer = outer
+        self.bound = set(bound)
+        self.nodes: dict[str, Step] = {}
+
+    def __contains__(self, name: object) -> bool:
+        here = name in self.nodes or name in self.bound
+        return here or (self.outer is not None and name in self.outer)
+
+    def claim(self, asked: str | None, otherwise: str) -> str:
+        """A name for a new node: as asked, or like `otherwise`. Raises: `DuplicateName`."""
+        if asked is None:
+            return free_name(otherwise, self)
+        if asked in self:
+            raise DuplicateName(f"`{asked}` is taken", hint="give another `name=`")
+        return asked
+
+    def body(self, result: object, to_value: Callable[[object], Any]) -> Body:
+        """What was written here, as the body of a node; `result` is what it comes to."""
+        value = to_value(result)
+        if not self.nodes:
+            from weft.workflow.document.leaves import ValueNode
+
+            return ValueNode(value=value)
+        if len(self.nodes) == 1 and isinstance(result, Expression):
+            ((name, step),) = self.nodes.items()
+            if value == f"{{{{ {name} }}}}":
+                return step  # type: ignore[return-value]
+        return Block.model_validate({"nodes": self.nodes, "result": value})
+
+
+def parameters(function: Callable[..., Any], least: int, most: int, what: str) -> list[str]:
+    """The names of the parameters of a body. Raises: `BuildError` when it takes another number."""
+    try:
+        found = [
+            parameter.name
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind
+            in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            and parameter.default is inspect.Parameter.empty
+        ]
+    except (TypeError, ValueError) as error:
+        raise BuildError(f"{what} must be a function, not {function!r}") from error
+    if not least <= len(found) <= most:
+        wanted = f"{least} to {most}" if least != most else str(least)
+        raise BuildError(f"{what} takes {wanted} parameters, not {len(found)}")
+    return found

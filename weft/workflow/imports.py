@@ -1,0 +1,113 @@
+"""What a program takes from Python: tools and plain functions, imported when first asked for.
+
+Importing a file runs it, so it is as trusted as the workflow beside it. The dotted name of a module
+leads to `@weft.tool` functions only: a workflow file alone can never name `os:system`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path as FilePath
+from types import ModuleType
+from typing import Any
+
+from weft.agents.tools import Isolation, Tool, resolve
+from weft.agents.tools.module import is_file, load_file
+from weft.agents.tools.suggestion import suggestion
+from weft.core.errors import BuildError, ToolNotFound, WeftError
+from weft.workflow.document.declarations import IsolationSpec
+from weft.workflow.unit import Unit
+
+Function = Callable[..., Any]
+
+
+def tool_of(unit: Unit, text: str) -> Tool[..., Any]:
+    """The tool that `text` means in `unit`: a declared name, or an import path.
+
+    Raises: `ToolNotFound` or `BuildError`.
+    """
+    declared = unit.document.tools.get(text)
+    reference = text if declared is None else declared.use
+    known = unit.functions.get(reference)
+    if known is None:
+        tool = resolve(_from_root(unit, reference), unit.root)
+    else:
+        tool = known if isinstance(known, Tool) else Tool(known)
+    if declared is not None and declared.isolate is not None:
+        return _isolated(tool, declared.isolate)
+    return tool
+
+
+def function_of(unit: Unit, reference: str) -> Function:
+    """The plain function at an import path, or given in Python under that name.
+
+    Raises: `ToolNotFound` or `BuildError`.
+    """
+    known = unit.functions.get(reference)
+    if known is not None:
+        return known.function if isinstance(known, Tool) else known
+    source, _, name = reference.rpartition(":")
+    if not is_file(source):
+        return resolve(reference, unit.root).function
+    path, _, _ = _from_root(unit, reference).rpartition(":")
+    return _own_function(load_file((unit.root / path).resolve()), source, name)
+
+
+def _own_function(module: ModuleType, source: str, name: str) -> Function:
+    """A function that the file itself defines; not what it has imported from elsewhere."""
+    found = getattr(module, name, None)
+    if isinstance(found, Tool):
+        return found.function
+    if inspect.isfunction(found) and found.__module__ == module.__name__:
+        return found
+    own = [
+        key
+        for key, value in vars(module).items()
+        if isinstance(value, Tool)
+        or (inspect.isfunction(value) and value.__module__ == module.__name__)
+    ]
+    raise ToolNotFound(f"{source} defines no function {name!r}", hint=suggestion(name, own))
+
+
+def _from_root(unit: Unit, reference: str) -> str:
+    """`reference` with a file's path relative to the root folder, where it must lie."""
+    source, colon, name = reference.rpartition(":")
+    if not colon or not is_file(source):
+        return reference
+    try:
+        file = (unit.folder / source).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise BuildError(f"{source!r} is not the path of a file: {error}") from error
+    if FilePath(source).is_absolute() or not file.is_relative_to(unit.root):
+        hint = (
+            "keep Python files beside the workflow, or install them and write package.module:name"
+        )
+        raise BuildError(f"{source} leads out of the workflow's folder", hint=hint)
+    return f"./{file.relative_to(unit.root)}:{name}"
+
+
+def _isolated(tool: Tool[..., Any], limits: IsolationSpec) -> Tool[..., Any]:
+    given: Mapping[str, Any] = {
+        "timeout_s": limits.timeout,
+        "memory_bytes": limits.memory,
+        "output_bytes": limits.output,
+    }
+    isolation = Isolation(**{key: value for key, value in given.items() if value is not None})
+    return Tool(
+        tool.function,
+        name=tool.spec.name,
+        pure=tool.spec.pure,
+        isolation=isolation,
+        timeout_s=tool.timeout_s,
+        resource=tool.resource,
+    )
+
+
+def build_error(error: WeftError) -> BuildError:
+    """An error of an import as one of the build, with its message and hint."""
+    if isinstance(error, BuildError):
+        return error
+    built = BuildError(error.message, hint=error.hint)
+    built.__cause__ = error
+    return built

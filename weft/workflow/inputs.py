@@ -1,0 +1,87 @@
+"""The inputs of a run: checked against what the document declares, or read from texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from weft.core.errors import InputError
+from weft.workflow.document import Document
+from weft.workflow.document.declarations import InputSpec
+from weft.workflow.document.defects import closest
+from weft.workflow.values import violation
+
+
+def check_inputs(document: Document, given: Mapping[str, Any]) -> dict[str, Any]:
+    """`given` with defaults filled in, in declared order.
+
+    Raises: `InputError`, with every input that is missing, unknown or of the wrong type.
+    """
+    problems, hint = [], None
+    for name in given:
+        if name not in document.inputs:
+            hint = hint or closest(name, list(document.inputs)) or "it takes no inputs"
+            problems.append(f"there is no input `{name}`")
+    values: dict[str, Any] = {}
+    for name, declared in document.inputs.items():
+        if name in given:
+            values[name] = given[name]
+            why = violation(given[name], declared.root)
+            if why is not None:
+                problems.append(f"`{name}`: {why}")
+        elif declared.required:
+            problems.append(f"`{name}` is missing")
+            hint = hint or f"give {name}=..."
+        else:
+            values[name] = declared.default
+    if problems:
+        raise InputError("; ".join(problems), hint=hint)
+    return values
+
+
+def coerce_inputs(document: Document, given: Mapping[str, str]) -> dict[str, Any]:
+    """Texts, as from a command line, by the types that the inputs declare.
+
+    Texts for inputs of type string stay as they are; everything else is read as JSON. Names that
+    are not declared pass through, for `check_inputs` to refuse.
+
+    Raises: `InputError` with every text that cannot be read.
+    """
+    values: dict[str, Any] = {}
+    problems = []
+    for name, text in given.items():
+        declared = document.inputs.get(name)
+        try:
+            values[name] = text if declared is None else _read(declared, text)
+        except ValueError:
+            problems.append(f"`{name}`: {text[:40]!r} is not {_wanted(declared)}")
+    if problems:
+        raise InputError("; ".join(problems), hint='write lists and mappings as JSON: ["a", "b"]')
+    return values
+
+
+def _read(declared: InputSpec, text: str) -> Any:
+    kinds = _types(declared)
+    if kinds == ["string"]:
+        return text
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        if not kinds or "string" in kinds:
+            return text
+        raise ValueError(text) from None
+    return text if "string" in kinds and violation(value, declared.root) else value
+
+
+def _types(declared: InputSpec) -> list[str]:
+    kinds = declared.root.get("type")
+    if isinstance(kinds, list):
+        return [str(kind) for kind in kinds]
+    return [kinds] if isinstance(kinds, str) else []
+
+
+def _wanted(declared: InputSpec | None) -> str:
+    kinds = _types(declared) if declared is not None else []
+    articles = {"integer": "an integer", "array": "a list", "object": "a mapping"}
+    return " or ".join(articles.get(kind, f"a {kind}") for kind in kinds) or "JSON"

@@ -1,0 +1,106 @@
+"""Workflow files to checked units, with everything they include. Imports no tools, runs nothing.
+
+Every defect raises exactly one `SourceError`; its `__cause__` tells which kind of defect it is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path as FilePath
+
+from pydantic import ValidationError
+
+from weft.core.errors import BuildError, SourceError, UnknownReference
+from weft.workflow.check.references import check_references
+from weft.workflow.document import Document
+from weft.workflow.document.defects import first_defect
+from weft.workflow.document.leaves import WorkflowNode
+from weft.workflow.document.walk import walk
+from weft.workflow.source import Path, Source, Tree, read_file, read_text
+from weft.workflow.source.tree import place_of, plain
+from weft.workflow.unit import Origin, Unit
+
+_MAX_FILES = 100
+
+
+def load_unit(path: FilePath) -> Unit:
+    """The checked workflow in the file. Raises: `SourceError`."""
+    source, tree = read_file(path)
+    folder = path.resolve().parent
+    return _Loading(folder).unit(source, tree, folder, (path.resolve(),))
+
+
+def load_text(text: str, file: str) -> Unit:
+    """The checked workflow in `text`; relative paths start where `file` would stand.
+
+    Raises: `SourceError`.
+    """
+    source, tree = read_text(text, file)
+    try:
+        folder = FilePath(file).resolve().parent
+    except (OSError, ValueError):  # a name that no file can have
+        folder = FilePath.cwd()
+    return _Loading(folder).unit(source, tree, folder, ())
+
+
+def parse(source: Source, tree: Tree) -> Document:
+    """The document that `tree` describes, its structure checked. Raises: `SourceError`."""
+    raw = plain(tree)
+    try:
+        return Document.model_validate(raw)
+    except ValidationError as error:
+        defect = first_defect(error, raw)
+        place = place_of(tree, defect.path, key=defect.at_key)
+        raise source.error(defect.message, place, defect.hint) from error
+
+
+class _Loading:
+    """One file and all that it includes; each file is read once."""
+
+    def __init__(self, root: FilePath) -> None:
+        self._root = root
+        self._units: dict[FilePath, Unit] = {}
+
+    def unit(
+        self, source: Source, tree: Tree, folder: FilePath, stack: tuple[FilePath, ...]
+    ) -> Unit:
+        document = parse(source, tree)
+        bare = Unit(document, folder, self._root, Origin(source, tree))
+        included = {
+            step.workflow: self._include(bare, step.workflow, (*path, "workflow"), stack)
+            for path, step in walk(document.nodes)
+            if isinstance(step, WorkflowNode)
+        }
+        unit = Unit(document, folder, self._root, bare.origin, included)
+        check_references(unit)
+        return unit
+
+    def _include(self, by: Unit, name: str, path: Path, stack: tuple[FilePath, ...]) -> Unit:
+        file = self._file(by, name, path)
+        if file in stack:
+            chain = " -> ".join(step.name for step in (*stack[stack.index(file) :], file))
+            error = BuildError(f"the workflow includes itself: {chain}", hint="use a `loop` node")
+            by.fail(error, path)
+        if file in self._units:
+            return self._units[file]
+        if len(self._units) >= _MAX_FILES:
+            by.fail(BuildError(f"more than {_MAX_FILES} files are included"), path)
+        try:
+            source, tree = read_file(file)
+        except SourceError as error:
+            if file.exists():
+                raise
+            hint = f"it is looked for in {by.folder}"
+            by.fail(UnknownReference(f"there is no file {name!r}", hint=hint), path)
+            raise AssertionError from error
+        self._units[file] = self.unit(source, tree, file.parent, (*stack, file))
+        return self._units[file]
+
+    def _file(self, by: Unit, name: str, path: Path) -> FilePath:
+        try:
+            file = (by.folder / name).resolve()
+        except (OSError, ValueError, RuntimeError) as error:
+            by.fail(UnknownReference(f"{name!r} is not a path: {error}"), path)
+        if not file.is_relative_to(self._root):
+            hint = f"included workflows stay in {self._root}, or below"
+            by.fail(BuildError(f"{name!r} leads out of the workflow's folder", hint=hint), path)
+        return file

@@ -1,0 +1,81 @@
+"""A document with its surroundings: where it stands, what it includes, what exists only in Python.
+
+Runs nothing. Turns defects into errors that name their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any, NoReturn
+
+from weft.core.errors import BuildError
+from weft.core.ports import ModelClient
+from weft.workflow.document import Document
+from weft.workflow.expressions import BadExpression
+from weft.workflow.source import Path, Source, Tree
+from weft.workflow.source.tree import place_of
+
+ONLY_PYTHON = "<python>:"
+"""How references begin to what exists only in a Python program; no file could hold them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The text that a document was read from."""
+
+    source: Source
+    tree: Tree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """A document that can be checked and run.
+
+    `folder` is where relative paths start; included files lie in `root` or below. `functions` and
+    `clients` hold what a program in Python uses without a name that a file could give.
+    """
+
+    document: Document
+    folder: FilePath
+    root: FilePath
+    origin: Origin | None = None
+    includes: Mapping[str, Unit] = field(default_factory=dict)
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    clients: Mapping[str, ModelClient] = field(default_factory=dict)
+
+    def fail(
+        self,
+        error: BuildError,
+        path: Path,
+        *,
+        at_key: bool = False,
+        line: int = 1,
+        word: str | None = None,
+    ) -> NoReturn:
+        """Raise `error`, which happened at `path`; as a `SourceError` when there is a file.
+
+        `line` (from 1) and `word` lead to the place inside a text.
+        """
+        if error.node is None:
+            error.node = node_name(path)
+        if self.origin is None:
+            raise error
+        source = self.origin.source
+        place = place_of(self.origin.tree, path, key=at_key)
+        if not at_key:
+            place = source.within(place, line, word)
+        located = source.error(error.message, place, error.hint)
+        located.node = error.node
+        raise located from error
+
+    def fail_in(self, error: BadExpression, path: Path) -> NoReturn:
+        """Raise what is wrong with a template in the value at `path`."""
+        self.fail(error, (*path, *error.path), line=error.line, word=error.word)
+
+
+def node_name(path: Path) -> str | None:
+    """The node that a path leads into, such as `notes/draft`."""
+    names = [str(path[i + 1]) for i in range(len(path) - 1) if path[i] == "nodes"]
+    return "/".join(names) or None

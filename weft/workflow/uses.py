@@ -1,0 +1,108 @@
+"""Which templates a node has, and what each of them may refer to. Resolves no name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from weft.workflow.document.leaves import (
+    AskNode,
+    CallNode,
+    JoinNode,
+    ModelNode,
+    ReduceNode,
+    ToolNode,
+    ValueNode,
+    WorkflowNode,
+)
+from weft.workflow.document.nodes import BranchNode, LoopNode, MapNode
+from weft.workflow.document.step import Step
+from weft.workflow.expressions import BadExpression, Template, value_template
+
+Path = tuple[str | int, ...]
+_NONE: frozenset[str] = frozenset()
+_VALUE = frozenset(("value",))
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One template of a node. `bound` names exist only in it.
+
+    `early`: it is computed before the run starts, so that it sees the inputs but no node.
+    """
+
+    path: Path
+    template: Template
+    bound: frozenset[str] = _NONE
+    early: bool = False
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that it needs from outside."""
+        return self.template.names - self.bound
+
+
+def uses(step: Step) -> tuple[Use, ...]:
+    """All templates of the node itself, without those in its bodies.
+
+    Raises: `BadExpression`, whose `path` starts at the node.
+    """
+    return (*_common(step), *_own(step))
+
+
+def uses_of(
+    value: Any, *path: str | int, bound: frozenset[str] = _NONE, early: bool = False
+) -> Iterator[Use]:
+    """The templates in `value`, which stands at `path`. Raises: `BadExpression`."""
+    if value is None:
+        return
+    try:
+        parsed = value_template(value)
+    except BadExpression as error:
+        error.path = (*path, *error.path)
+        raise
+    for inner, part in parsed.parts:
+        yield Use((*path, *inner), part, bound, early)
+
+
+def _common(step: Step) -> Iterator[Use]:
+    yield from uses_of(step.when, "when")
+    yield from uses_of(step.default, "default", early=True)
+
+
+def _own(step: Step) -> Iterator[Use]:
+    match step:
+        case ToolNode() | CallNode() | WorkflowNode():
+            yield from uses_of(step.arguments, "with")
+        case ModelNode():
+            yield from _model(step)
+        case ReduceNode():
+            yield from uses_of(step.over, "over")
+            yield from uses_of(step.arguments, "with")
+        case MapNode():
+            yield from uses_of(step.over, "map")
+            yield from _choice(step)
+        case JoinNode():
+            yield from _choice(step)
+        case BranchNode():
+            yield from uses_of(step.branch, "branch")
+        case LoopNode():
+            yield from uses_of(step.start, "start")
+            yield from uses_of(step.until, "until", bound=frozenset((step.item, "iteration")))
+        case AskNode():
+            yield from uses_of(step.ask, "ask")
+        case ValueNode():
+            yield from uses_of(step.value, "value")
+
+
+def _model(step: ModelNode) -> Iterator[Use]:
+    bound = frozenset(step.arguments)
+    yield from uses_of(step.arguments, "with")
+    yield from uses_of(step.system, "system", bound=bound)
+    yield from uses_of(step.prompt, "prompt", bound=bound)
+
+
+def _choice(step: MapNode | JoinNode) -> Iterator[Use]:
+    yield from uses_of(step.valid, "valid", bound=_VALUE, early=True)
+    yield from uses_of(step.otherwise, "otherwise", early=True)
