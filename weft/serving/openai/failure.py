@@ -28,6 +28,7 @@ from weft.serving.openai.answer import StreamError
 from weft.serving.openai.endpoint import Endpoint
 
 _TOLD_CHARS = 300
+_LONGEST_DELAY_S = 600.0  # A server must not put a program to sleep for good.
 _BUSY = frozenset({429, 503, 529})
 _TRY_AGAIN = frozenset({408, 409, 425})
 
@@ -115,7 +116,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         seconds = float(text)
     except ValueError:
         seconds = _until(text)
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+    return min(max(0.0, seconds), _LONGEST_DELAY_S) if math.isfinite(seconds) else None
 
 
 def _until(date: str) -> float:
