@@ -6,32 +6,53 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
-from weft.engine.node import Cache
+from weft.engine.node import Cache, Streamed
+
+_PLAIN = (str, int, float)
 
 
 def key(cache: Cache, inputs: Mapping[str, Any]) -> str | None:
-    """SHA-256 in hex over identity and inputs; None when an input has no stable content."""
+    """SHA-256 in hex over identity and inputs; None when an input has no stable content.
+
+    Equal keys mean equal contents: a list and a tuple of the same items are equal, a number and
+    its text, or the key 1 and the key "1", are not.
+    """
     try:
-        text = json.dumps(
-            [cache.identity, dict(inputs)], sort_keys=True, default=_content, ensure_ascii=True
-        )
-    except (TypeError, ValueError, RecursionError):
+        text = json.dumps([cache.identity, _content(inputs)], ensure_ascii=True)
+    except Exception:  # noqa: BLE001 - a foreign class may raise anything when it is looked at
         return None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _content(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-        return [type(value).__qualname__, fields]
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, (set, frozenset)):
-        return ["set", sorted(value, key=repr)]
+    """`value` as JSON in which every container says what it is, so that nothing is confused."""
+    if value is None or type(value) in _PLAIN or type(value) is bool:
+        return value
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if isinstance(value, Enum):
+        return [name, value.name]
+    if isinstance(value, _PLAIN):
+        return [name, str(value)]
     if isinstance(value, bytes):
         return ["bytes", value.hex()]
+    if isinstance(value, list | tuple):
+        return ["list", *map(_content, value)]
+    if isinstance(value, set | frozenset):
+        return ["set", *sorted(json.dumps(_content(item)) for item in value)]
+    if isinstance(value, Mapping):
+        pairs = {json.dumps(_content(key)): _content(item) for key, item in value.items()}
+        return ["map", *sorted(pairs.items(), key=lambda pair: pair[0])]
+    return [name, _content(_fields(value))]
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    """What a record holds. A `Streamed` names nodes of one run, so it has no stable content."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type | Streamed):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if hasattr(value, "model_dump"):
-        return [type(value).__qualname__, value.model_dump(mode="json")]
+        fields: Mapping[str, Any] = value.model_dump(mode="json")
+        return fields
     raise TypeError(f"{type(value).__name__} has no stable content")

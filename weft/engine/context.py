@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.core.errors import RunError
@@ -66,7 +66,7 @@ class Context:
         self._must_run()
         return await self._run.outcome(self._state, node)
 
-    async def items(self, streamed: Streamed) -> AsyncIterator[Any]:
+    async def items(self, streamed: Streamed) -> AsyncGenerator[Any, None]:
         for node in streamed.nodes:
             outcome = await self.outcome(node)
             if outcome.ok:

@@ -109,7 +109,9 @@ class Frontier:
     def refuse_deadlock(self, nodes: Sequence[Node], parent: NodeState) -> None:
         """Raise `CycleError` when `nodes` would wait for what must wait for `parent`."""
         sources = {edge.source: None for node in nodes for edge in node.edges}
-        self.refuse_waiting(parent, [self.states[s] for s in sources if s in self.states])
+        known = [self.states[source] for source in sources if source in self.states]
+        if known:
+            self.refuse_waiting(parent, known)
 
     def refuse_waiting(self, waiting: NodeState, sources: list[NodeState]) -> None:
         """Raise `CycleError` when a source cannot end before `waiting`, or a scope of it, has."""

@@ -178,9 +178,9 @@ class Lifecycle:
         self._pause(state, Phase.WAITING)
         self.out.append(NodeWaiting(state.node.id, self.now))
         try:
+            longest = self._checked(state, grow.nodes)
             check_growth(grow, state.node.id)
             growth = Growth(grow)
-            longest = self._checked(state, grow.nodes)
         except Exception as error:  # noqa: BLE001 - what a work returns may be anything
             self.attempt_failed(state, convert(error, state.node.id))
             return

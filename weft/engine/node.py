@@ -11,7 +11,7 @@ Map, loop, branch and sub-workflow are all works that return `Grow` (see `weft.e
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Literal, Protocol
@@ -71,7 +71,7 @@ class NodeContext(Protocol):
     async def outcome(self, node: NodeId) -> Outcome:
         """Wait until `node` has ended."""
 
-    def items(self, streamed: Streamed) -> AsyncIterator[Any]:
+    def items(self, streamed: Streamed) -> AsyncGenerator[Any, None]:
         """The values of a streamed map in declared order, each once it and those before are done.
 
         Raises: the item's failure as a `RunError`. Items left out on purpose do not appear.

@@ -19,7 +19,9 @@ class Fragment:
 
 
 Body = Callable[[NodeId, Mapping[str, Any]], Fragment]
-"""(scope, bindings) -> nodes whose ids lie inside `scope`; a single node may be `scope` itself.
+"""(scope, bindings) -> nodes whose ids lie inside `scope`.
+
+A single node may be `scope` itself, but for a sub-workflow, whose scope is the growing node.
 
 A binding is a plain value, or an `Edge` that the nodes that use it must take: the value is then
 still being computed.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Any
 
 from weft.engine.node import Inputs, NodeContext, Streamed, Work
@@ -13,7 +14,8 @@ def reduce_with(function: Callable[[list[Any]], Any], over: str) -> Work:
     """A work whose value is `function` of the complete list `inputs[over]`."""
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
-        values = [value async for value in _values(context, inputs[over])]
+        async with aclosing(_values(context, inputs[over])) as source:
+            values = [value async for value in source]
         result = function(values)
         return await result if inspect.isawaitable(result) else result
 
@@ -29,19 +31,21 @@ def fold(step: Callable[[Any, Any], Any], initial: Any, over: str) -> Work:
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
         accumulated = initial
-        async for value in _values(context, inputs[over]):
-            accumulated = step(accumulated, value)
-            if inspect.isawaitable(accumulated):
-                accumulated = await accumulated
+        async with aclosing(_values(context, inputs[over])) as source:
+            async for value in source:
+                accumulated = step(accumulated, value)
+                if inspect.isawaitable(accumulated):
+                    accumulated = await accumulated
         return accumulated
 
     return work
 
 
-async def _values(context: NodeContext, source: Any) -> AsyncIterator[Any]:
+async def _values(context: NodeContext, source: Any) -> AsyncGenerator[Any, None]:
     if isinstance(source, Streamed):
-        async for value in context.items(source):
-            yield value
+        async with aclosing(context.items(source)) as items:
+            async for value in items:
+                yield value
     else:
         for value in source:
             yield value

@@ -1,0 +1,129 @@
+"""What a work sees of its run, and what it must not see: other nodes' context variables."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from typing import Any
+
+from tests.engine.play import give, node, play, script
+from weft.core.errors import ModelUnavailable
+from weft.core.events import NodeLogged, NodeStreamed
+from weft.core.fakes import FakeClock
+from weft.engine import Ask, Graph, Grow, Inputs, NodeContext, Retry, Run
+
+COLOUR = ContextVar("COLOUR", default="none")
+
+
+def test_what_a_work_says_becomes_events_with_its_name_and_time() -> None:
+    async def work(context: NodeContext, inputs: Inputs) -> None:
+        context.log("begin")
+        await asyncio.sleep(2)
+        context.stream("he")
+        context.stream("llo", tokens=2)
+
+    played = play(node("a", work))
+    assert played.all(NodeLogged) == [NodeLogged(played.all(NodeLogged)[0].node, "begin", 0)]
+    assert [(e.node, e.text, e.tokens, e.at_s) for e in played.all(NodeStreamed)] == [
+        ("a", "he", 0, 2),
+        ("a", "llo", 2, 2),
+    ]
+
+
+def test_a_work_knows_its_node_and_each_attempt_has_its_own_scope() -> None:
+    seen: list[tuple[str, str, int]] = []
+
+    async def note(context: NodeContext, inputs: Inputs) -> str:
+        seen.append((context.node, context.scope, context.attempt))
+        if context.attempt < 3:
+            raise ModelUnavailable("x")
+        return "done"
+
+    play(node("a", note, retry=Retry(attempts=3, delay_s=1)))
+    assert seen == [("a", "a", 1), ("a", "a~2", 2), ("a", "a~3", 3)]
+
+
+def test_context_variables_do_not_leak_from_node_to_node() -> None:
+    async def paint(_: NodeContext, inputs: Inputs) -> str:
+        before = COLOUR.get()
+        COLOUR.set("red")
+        await asyncio.sleep(1)
+        assert COLOUR.get() == "red"
+        return before
+
+    played = play(node("a", paint), node("b", paint), node("c", paint, "a"))
+    assert [played.value(n) for n in "abc"] == ["none"] * 3
+    assert COLOUR.get() == "none"
+
+
+def test_context_variables_do_not_leak_into_children_later_attempts_or_continuations() -> None:
+    seen: dict[str, str] = {}
+
+    async def grows(context: NodeContext, inputs: Inputs) -> Grow:
+        COLOUR.set("red")
+
+        async def then(context: NodeContext, values: list[Any]) -> Any:
+            seen["then"] = COLOUR.get()
+            COLOUR.set("blue")
+            if context.attempt == 1:
+                raise ModelUnavailable("x")
+            return Ask("go?", then=answered)
+
+        child = node(f"{context.scope}/x", look)
+        return Grow((child,), (child.id,), then=then)
+
+    async def answered(context: NodeContext, value: Any) -> None:
+        seen["answered"] = COLOUR.get()
+
+    async def look(context: NodeContext, inputs: Inputs) -> None:
+        seen[context.node] = COLOUR.get()
+
+    played = play(
+        node("a", script(grows, grows), retry=Retry(delay_s=1)),
+        at={5: lambda run: run.answer("a", 1)},
+    )
+    assert played.result.status == "succeeded"
+    assert seen == {"a/x": "none", "then": "none", "a~2/x": "none", "answered": "none"}
+
+
+def test_works_see_the_context_variables_of_who_runs_the_graph() -> None:
+    async def look(_: NodeContext, inputs: Inputs) -> str:
+        return COLOUR.get()
+
+    async def main() -> None:
+        COLOUR.set("green")
+        run = Run(Graph("g", [node("a", look), node("b", look, "a")]), clock=FakeClock())
+        COLOUR.set("yellow")
+        result = await run.wait()
+        assert (result.value("a"), result.value("b")) == ("yellow", "yellow")
+
+    asyncio.run(main())
+
+
+def test_two_runs_side_by_side_share_nothing() -> None:
+    clock = FakeClock()
+
+    async def work(_: NodeContext, inputs: Inputs) -> Any:
+        before = COLOUR.get()
+        COLOUR.set(str(inputs["n"]))
+        await asyncio.sleep(1)
+        return before, COLOUR.get()
+
+    async def main() -> None:
+        graphs = [Graph(f"g{n}", [node("a", work, given={"n": n})]) for n in range(3)]
+        async with asyncio.TaskGroup() as group:
+            runs = [group.create_task(Run(g, clock=clock).wait()) for g in graphs]
+        assert [run.result().value("a") for run in runs] == [("none", str(n)) for n in range(3)]
+
+    clock.run(main())
+
+
+def test_one_graph_runs_many_times() -> None:
+    clock = FakeClock()
+    graph = Graph("g", [node("a", give(1))])
+
+    async def main() -> None:
+        first, second = Run(graph, clock=clock), Run(graph, clock=clock)
+        assert (await first.wait()).outcomes == (await second.wait()).outcomes
+
+    clock.run(main())

@@ -1,0 +1,182 @@
+"""The verdict over a run: one word, and sentences that say what kept it from plain success."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.engine.play import after, echo, fail, for_ever, give, node, play
+from weft.core.budget import Budget
+from weft.core.errors import ModelUnavailable, UnknownReference
+from weft.core.ids import NodeId
+from weft.core.values import Usage
+from weft.engine import (
+    ALL,
+    Grow,
+    Inputs,
+    Join,
+    Limit,
+    Node,
+    NodeContext,
+    Retry,
+    Skip,
+    Work,
+    best_effort,
+    first_valid,
+)
+from weft.engine.kinds import Fragment, loop
+
+BOOM = ValueError("boom")
+
+
+def grow(*children: Node, join: Join = ALL, results: tuple[str, ...] | None = None) -> Work:
+    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+        ids = tuple(child.id for child in children) if results is None else results
+        return Grow(children, tuple(map(NodeId, ids)), join=join)
+
+    return work
+
+
+async def spend_all(context: NodeContext, inputs: Inputs) -> None:
+    context.spend(Usage(prompt_tokens=100))
+    await asyncio.sleep(1)
+
+
+def failing(**policy: Any) -> Node:
+    return node("a", fail(BOOM), **policy)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "options", "status"),
+    [
+        ([], {}, "succeeded"),
+        ([node("a", give(1))], {}, "succeeded"),
+        ([node("a", give(Skip())), node("b", echo, "a")], {}, "succeeded"),
+        ([failing()], {}, "failed"),
+        ([failing(on_failure="skip")], {}, "partial"),
+        ([failing(on_failure="skip"), node("b", echo, "a")], {}, "partial"),
+        ([failing(default=1)], {}, "succeeded"),
+        ([failing(fallback=node("s", give(1)))], {}, "succeeded"),
+        ([failing(on_failure="skip"), node("b", fail(BOOM))], {}, "failed"),
+        ([node("a", for_ever)], {"deadline_s": 1}, "partial"),
+        ([failing(), node("b", for_ever)], {"deadline_s": 1}, "partial"),
+        ([node("a", spend_all)], {"limit": Limit(Budget(tokens=9))}, "partial"),
+        ([node("a", spend_all)], {"limit": Limit(Budget(tokens=9), "degrade")}, "succeeded"),
+        ([node("a", for_ever)], {"at": {1: lambda run: run.cancel()}}, "cancelled"),
+        ([failing(), node("b", for_ever)], {"at": {1: lambda run: run.cancel()}}, "cancelled"),
+        (
+            [node("a", for_ever), node("b", after(2, 1))],
+            {"at": {1: lambda run: run.cancel("no", "a")}},
+            "partial",
+        ),
+        (
+            [
+                node("a", for_ever),
+                node("b", give(1)),
+                node("j", echo, "a", "b", join=first_valid()),
+            ],
+            {},
+            "succeeded",
+        ),
+    ],
+)
+def test_the_verdict(nodes: list[Node], options: dict[str, Any], status: str) -> None:
+    assert play(*nodes, **options).result.status == status
+
+
+@pytest.mark.parametrize(
+    ("join", "status"),
+    [
+        (Join(), "failed"),
+        (best_effort(0), "succeeded"),
+        (Join("any"), "succeeded"),
+        (Join("quorum", k=1), "succeeded"),
+        (Join("quorum", k=2), "failed"),
+        (first_valid(), "succeeded"),
+    ],
+)
+def test_a_join_that_does_without_a_child_absorbs_its_failure(join: Join, status: str) -> None:
+    children = node("p/bad", fail(BOOM)), node("p/good", after(1, 1))
+    played = play(node("p", grow(*children, join=join)))
+    assert played.result.status == status
+    assert (played.result.reasons == ()) == (status == "succeeded")
+
+
+def test_a_failure_deep_inside_a_tolerated_child_is_absorbed() -> None:
+    inner = node("p/a", grow(node("p/a/x", grow(node("p/a/x/y", fail(BOOM))))))
+    played = play(node("p", grow(inner, node("p/b", give(1)), join=best_effort())))
+    assert played.statuses["p/a/x/y"] == "failed"
+    assert played.result.status == "succeeded"
+
+
+def test_a_failure_that_leads_to_a_tolerated_one_is_absorbed() -> None:
+    children = node("p/a", fail(BOOM)), node("p/b", echo, "p/a"), node("p/c", give(1))
+    played = play(node("p", grow(*children, join=best_effort(), results=("p/b", "p/c"))))
+    assert played.value("p") == [1]
+    assert played.result.status == "succeeded"
+
+
+def test_a_failure_tolerated_in_an_earlier_iteration_stays_absorbed() -> None:
+    def body(scope: NodeId, bindings: Any) -> Fragment:
+        if bindings["iteration"] == 1:
+            children = node(f"{scope}/bad", fail(BOOM)), node(f"{scope}/good", give(1))
+            return Fragment((Node(scope, grow(*children, join=best_effort())),), scope)
+        return Fragment((Node(scope, give(2)),), scope)
+
+    played = play(node("l", loop(body, until=lambda v, n: n == 2, max_iterations=2)))
+    assert played.value("l") == 2
+    assert played.result.status == "succeeded"
+
+
+def test_a_growth_that_tolerated_failures_and_grew_again_absorbs_them() -> None:
+    async def again(context: NodeContext, values: list[Any]) -> Grow:
+        return Grow((node("p/second", give(2)),), (NodeId("p/second"),))
+
+    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+        children = node("p/bad", fail(BOOM)), node("p/good", give(1))
+        ids = tuple(child.id for child in children)
+        return Grow(children, ids, join=best_effort(), then=again)
+
+    played = play(node("p", work))
+    assert played.value("p") == [2]
+    assert played.result.status == "succeeded"
+
+
+def test_children_of_an_attempt_that_was_repeated_are_absorbed() -> None:
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        if context.attempt == 2:
+            return "fine"
+        child = node("p/x", fail(ModelUnavailable("x")))
+        return Grow((child,), (child.id,))
+
+    played = play(node("p", work, retry=Retry(delay_s=1)))
+    assert played.result.status == "succeeded"
+
+
+def test_each_failure_that_counts_has_its_sentence() -> None:
+    played = play(
+        node("a", fail(BOOM)),
+        node("cone", echo, "a"),
+        node("b", fail(ModelUnavailable("gone", hint="start it")), on_failure="skip"),
+    )
+    assert played.result.reasons == (
+        "a failed: NodeFailed: ValueError: boom",
+        "b failed: ModelUnavailable: gone (start it)",
+    )
+
+
+def test_a_value_is_given_or_the_reason_why_there_is_none() -> None:
+    result = play(
+        node("a", give(1)), node("b", fail(BOOM)), node("c", echo, "b"), node("d", give(Skip()))
+    ).result
+    assert result.value("a") == 1
+    for name, says in [
+        ("b", "b was failed: NodeFailed: ValueError: boom"),
+        ("c", "c was skipped: Upstream: needs b, which failed"),
+        ("d", "d was skipped"),
+        ("nobody", "there is no node 'nobody'"),
+    ]:
+        with pytest.raises(UnknownReference, match=says):
+            result.value(name)
