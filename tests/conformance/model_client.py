@@ -194,7 +194,7 @@ class ModelClientConformance:
     def test_closing_the_client_ends_what_is_running(self) -> None:
         async def body(client: ModelClient) -> None:
             begun = asyncio.Event()
-            request = asking(sampling=Sampling(max_tokens=2000, temperature=0))
+            request = asking(sampling=Sampling(max_tokens=200, temperature=0))
             task = asyncio.ensure_future(complete(client, request, lambda _: begun.set()))
             await begun.wait()
             await client.aclose()
