@@ -37,7 +37,7 @@ def test_a_row_for_each_running_node_with_its_speed() -> None:
     assert "brief  2.00 s  3 done  4 running  1 failed  1 skipped" in shown
     assert "budget 210/5,000 tokens" in shown
     assert "1/12" in shown
-    row = next(line for line in shown.splitlines() if line.startswith("  notes[3]"))
+    row = next(line for line in shown.splitlines() if line.startswith("    notes[3]"))
     assert row.split()[:7] == ["notes[3]", "model", "1.6", "s", "32", "tok", "21"]
     assert "critical path so far  list_documents 420 ms → notes 10 ms → notes[1] 1.57 s" in shown
 

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from rich.console import Console
 
-_PLAIN_WIDTH = 100
+_PLAIN_WIDTH = 120
 
 
 def stdout() -> Console:

@@ -90,7 +90,7 @@ class Questions:
         with progress.paused() as console:
             console.print()
             console.print(clean(question.node), style="bold", end=" asks: ")
-            console.print(clean(question.question), soft_wrap=True)
+            console.print(clean(question.question).rstrip())
             hint = clean(expected(question.schema))
             while self._trace.nodes[question.node].ended is None:
                 console.print(f"{hint} > " if hint else "> ", end="", style="cyan")

@@ -18,6 +18,8 @@ from weft.engine.trace import Trace
 
 _MOST_ROWS = 200
 _MOST_STEPS = 10
+_SHORT = 0.005
+_WORTH_A_WORD = 0.05
 _MOST_REASONS = 5
 _BAR = 24
 _LONGEST_OUTPUT = 20_000
@@ -42,7 +44,7 @@ def print_report(
     _path(console, trace, path)
     console.print()
     for line in advice(trace, shares(trace, path)):
-        console.print(line)
+        console.print(line, soft_wrap=not console.is_terminal)
     console.print()
     print_outputs(console, outputs, missing)
 
@@ -56,7 +58,7 @@ def print_outputs(
         text = clean(value if isinstance(value, str) else _json(value))
         if console.is_terminal and len(text) > _LONGEST_OUTPUT:
             text = f"{text[:_LONGEST_OUTPUT]}\n… {len(text):,} characters; --json prints them all"
-        console.print(text, soft_wrap=True)
+        console.print(text, soft_wrap=not console.is_terminal)
         console.print()
     for name, why in missing.items():
         console.print(Text(f"{clean(name)} is missing:", "bold red"), one_line(why, 300))
@@ -65,16 +67,19 @@ def print_outputs(
 def advice(trace: Trace, found: Sequence[Share]) -> Iterator[str]:
     """Sentences on what to speed up first. States only what the trace shows."""
     work = next((share for share in found if share.doing == "work"), None)
-    if work is not None:
+    if work is not None and work.fraction >= _WORTH_A_WORD:
         yield (
             f"Speed up first: {clean(work.target)}, {work.fraction:.0%} of the critical path. "
-            f"Even if it took no time, the run would need {duration(work.at_best_s)}."
+            f"Even if it took no time, the run would need at least {duration(work.at_best_s)}."
         )
-    slot = next((share for share in found if share.doing == "slot"), None)
-    if slot is not None and slot.fraction >= 0.1:
-        limit = trace.limits.get(slot.target)
-        what = f"a free slot of {clean(slot.target)!r} (limit {limit})" if limit else "a free slot"
-        yield f"Waiting for {what} took {slot.fraction:.0%}: more slots could save that time."
+    for share in found:
+        if share.doing == "slot" and share.fraction >= _WORTH_A_WORD:
+            limit = trace.limits.get(share.target)
+            of = f" of {clean(share.target)!r} (limit {limit})" if limit else ""
+            yield f"Waiting for a free slot{of} took {share.fraction:.0%}: more slots may save it."
+        elif share.doing in ("person", "delay") and share.fraction >= _WORTH_A_WORD:
+            why = "an answer to" if share.doing == "person" else "the next attempt of"
+            yield f"Waiting for {why} {clean(share.target)} took {share.fraction:.0%}."
 
 
 def _headline(console: Console, trace: Trace) -> None:
@@ -121,10 +126,10 @@ def _outcomes(console: Console, found: Sequence[Row]) -> None:
 def _times(console: Console, trace: Trace) -> None:
     usage, speed_up = trace.usage, trace.speed_up()
     parts = [f"wall time {duration(trace.wall_s)}", f"node times {duration(trace.all_busy_s())}"]
-    if speed_up is not None:
-        parts.append(f"parallel speed-up {speed_up:.1f}x")
     parts.append(f"at most {trace.max_running:,} at once")
     console.print(" · ".join(parts), style="bold")
+    if speed_up is not None:
+        console.print(f"parallel speed-up {speed_up:.1f}x (node times over wall time)")
     if usage.tokens:
         spent = [f"{usage.prompt_tokens:,} prompt tokens", f"{usage.completion_tokens:,} generated"]
         spent.append(amount(usage.requests, "request"))
@@ -143,7 +148,7 @@ def _path(console: Console, trace: Trace, path: Sequence[Segment]) -> None:
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis")
-    for name, doing, seconds in _steps(path):
+    for name, doing, seconds in _steps(path, trace.wall_s * _SHORT):
         fraction = seconds / trace.wall_s
         bar = Text(("█" if doing == "work" else "░") * max(1, round(_BAR * fraction)), "cyan")
         bar.append("  " + _WAITS[doing] if doing in _WAITS else "", "dim")
@@ -151,16 +156,16 @@ def _path(console: Console, trace: Trace, path: Sequence[Segment]) -> None:
     console.print(table)
 
 
-def _steps(path: Sequence[Segment]) -> Iterator[tuple[str, str, float]]:
-    """The longest segments in order of time; runs of shorter ones taken together."""
+def _steps(path: Sequence[Segment], short_s: float) -> Iterator[tuple[str, str, float]]:
+    """The longest segments in order of time; runs of shorter ones together, if they matter."""
     longest = set(sorted(path, key=lambda segment: -segment.seconds)[:_MOST_STEPS])
-    for is_long, group in groupby(path, longest.__contains__):
+    shown = {segment for segment in longest if segment.seconds >= short_s}
+    for is_shown, group in groupby(path, shown.__contains__):
         segments = list(group)
-        if is_long or len(segments) == 1:
+        if is_shown:
             yield from ((clean(s.node), s.doing, s.seconds) for s in segments)
-        else:
-            total_s = sum(segment.seconds for segment in segments)
-            yield f"({len(segments)} shorter steps)", "work", total_s
+        elif (total_s := sum(segment.seconds for segment in segments)) >= short_s:
+            yield f"({amount(len(segments), 'shorter step')})", "work", total_s
 
 
 def _json(value: object) -> str:

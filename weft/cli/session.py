@@ -88,6 +88,8 @@ class Session:
             result = await self._result([*listeners, self._questions, self._progress])
         if self._questions.mistake is not None:
             raise self._questions.mistake
+        # Computing the outputs may fail after the last node has ended: the flow has the last word.
+        self._trace.status, self._trace.reasons = result.status, result.reasons
         code = self._exit_code()
         self._write_timeline()
         self._print(result, code)
@@ -96,13 +98,12 @@ class Session:
         return code
 
     async def _result(self, listeners: list[Listener]) -> FlowResult:
-        wishes = self._wishes
         run = self._flow.start(
             self._inputs,
             listeners=listeners,
-            concurrency=wishes.concurrency,
-            deadline_s=wishes.deadline_s,
-            store=None if wishes.cache else MemoryStore(),
+            store=None if self._wishes.cache else MemoryStore(),
+            concurrency=self._wishes.concurrency,
+            deadline_s=self._wishes.deadline_s,
         )
         with interrupts(lambda: self._stop(run)):
             async with self._progress.shown():

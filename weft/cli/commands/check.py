@@ -17,7 +17,7 @@ from weft.core.errors import WeftError
 def check(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Workflows.", exists=True, dir_okay=False),
+        typer.Argument(metavar="FILE", help="Workflows.", exists=True, dir_okay=False),
     ],
     debug: Debug = False,
 ) -> None:

@@ -17,7 +17,8 @@ _STARTER = {"workflow.yaml": "workflow.yaml", "tools.py": "tools.py.txt"}
 
 def init(
     folder: Annotated[
-        Path, typer.Argument(metavar="[DIR]", help="Where to write.", file_okay=False)
+        Path,
+        typer.Argument(metavar="DIR", help="Where to write; here by default.", file_okay=False),
     ] = Path(),
     debug: Debug = False,
 ) -> None:

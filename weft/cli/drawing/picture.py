@@ -172,6 +172,7 @@ def _knots(
 def _node(node: ViewNode) -> Picture:
     label = one_line(node.label, _LONGEST_LABEL)
     kind = one_line(node.kind, _LONGEST_LABEL)
+    kind = "" if kind == label else kind
     groups = [("", node.inside)] if node.inside is not None else []
     groups += [(one_line(name, _LONGEST_LABEL), view) for name, view in node.groups]
     if groups:
@@ -188,14 +189,15 @@ def _frame(label: str, kind: str, parts: Sequence[Picture]) -> Picture:
     """`parts` side by side in a titled frame."""
     boxes: list[Box] = []
     lines: list[Line] = []
-    at = _PADDING
+    inner = sum(part.width for part in parts) + _COLUMN_GAP * (len(parts) - 1)
+    title = len(label) * _LABEL_ADVANCE + len(kind) * _KIND_ADVANCE + _PADDING
+    width = max(inner, title) + 2 * _PADDING
+    at = (width - inner) / 2
     for part in parts:
         placed = part.moved(at, _TITLE)
         boxes += placed.boxes
         lines += placed.lines
         at += part.width + _COLUMN_GAP
-    title = len(label) * _LABEL_ADVANCE + len(kind) * _KIND_ADVANCE + 3 * _PADDING
-    width = max(at - _COLUMN_GAP + _PADDING, title)
     height = _TITLE + max((part.height for part in parts), default=0.0) + _PADDING
     return Picture(
         width, height, (Box(0, 0, width, height, label, kind, True), *boxes), tuple(lines)

@@ -66,7 +66,8 @@ class _Pen:
         colour = palette.kind_colour(box.kind)
         middle = box.x + box.width / 2
         self._rectangle(box, 6, palette.BOX, colour)
-        self._text((middle, box.y + 14), box.label, LABEL_PX, palette.INK, "mm")
+        label_y = box.y + (14 if box.kind else box.height / 2)
+        self._text((middle, label_y), box.label, LABEL_PX, palette.INK, "mm")
         self._text((middle, box.y + 30), box.kind, KIND_PX, colour, "mm")
 
     def line(self, line: Line) -> None:

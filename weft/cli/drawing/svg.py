@@ -48,7 +48,8 @@ def _box(box: Box) -> Iterator[str]:
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '
         f'rx="6" fill="{palette.BOX}" stroke="{colour}" stroke-width="1.4"/>'
     )
-    yield _text(middle, box.y + 18, box.label, LABEL_PX, palette.INK, anchor="middle")
+    label_y = box.y + (18 if box.kind else 26)
+    yield _text(middle, label_y, box.label, LABEL_PX, palette.INK, anchor="middle")
     yield _text(middle, box.y + 33, box.kind, KIND_PX, colour, anchor="middle")
 
 

@@ -29,9 +29,8 @@ class LiveProgress:
         self._speech = speech
         self._budget = budget
         self._started_s: float | None = None
-        self._live = Live(
-            console=console, auto_refresh=False, transient=True, get_renderable=self._frame
-        )
+        self._console = console
+        self._live = self._new_live()
 
     def __call__(self, event: Event) -> None:
         """Take in one event."""
@@ -39,6 +38,11 @@ class LiveProgress:
             self._started_s = time.monotonic() - event.at_s
         elif isinstance(event, RunFinished):
             self._live.stop()
+
+    def _new_live(self) -> Live:
+        return Live(
+            console=self._console, auto_refresh=False, transient=True, get_renderable=self._frame
+        )
 
     def _frame(self) -> RunView:
         now_s = 0.0 if self._started_s is None else time.monotonic() - self._started_s
@@ -50,9 +54,11 @@ class LiveProgress:
         drawing = self._live.is_started
         self._live.stop()
         try:
-            yield self._live.console
+            yield self._console
         finally:
             if drawing:
+                # The old one would erase as many lines as it last drew, which are not its own now.
+                self._live = self._new_live()
                 self._live.start()
 
     @asynccontextmanager

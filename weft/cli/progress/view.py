@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
@@ -17,7 +16,7 @@ from weft.engine.critical import critical_path
 from weft.engine.trace import NodeTrace, Trace
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_MANY = 2
+_FEW = 3
 _NARROW = 64
 
 
@@ -34,7 +33,7 @@ class RunView:
         """Never higher than the terminal, so that it can be redrawn in place."""
         width = options.max_width
         yield self._headline(width)
-        rows = list(self._rows(max(3, (options.height or console.height) - 5), width))
+        rows = list(self._rows(max(3, (options.height or console.height) - 4), width))
         if rows:
             yield _table(rows, width)
         yield self._path(width)
@@ -53,8 +52,14 @@ class RunView:
         for words, style in counts:
             line.append("  ")
             line.append(words, style=style)
+        if speed := sum(self._speed(name) for name in trace.active):
+            line.append(f"  {speed:,.0f} tok/s", style="cyan")
         line.append("  " + self._spent(), style="dim")
         return line
+
+    def _speed(self, name: NodeId) -> float:
+        said = self._speech.of.get(name)
+        return (said.tokens_per_s or 0.0) if said is not None else 0.0
 
     def _spent(self) -> str:
         usage, budget = self._trace.usage, self._budget
@@ -70,20 +75,40 @@ class RunView:
         return "budget " + "  ".join(parts)
 
     def _rows(self, most: int, width: int) -> Iterator[tuple[Text, ...]]:
-        waiting = map(self._trace.nodes.__getitem__, self._trace.waiting)
-        maps = [node for node in waiting if node.children >= _MANY]
-        room = max(1, most - min(len(maps), most // 2))
-        for node in islice(maps, most // 2):
-            yield self._map_row(node)
-        active = self._trace.active
-        shown = room if len(active) <= room else room - 1
-        for node_id in islice(active, shown):
-            yield self._node_row(self._trace.nodes[node_id], width)
-        if len(active) > shown:
-            more = Text(f"  … {len(active) - shown:,} more", style="dim")
-            yield more, Text(), Text(), Text()
+        """At most `most` rows: nodes at work, those inside a wide scope below its counters."""
+        groups = self._grouped(most // 3)
+        headed = len(groups) - 1
+        parts = _fair_parts(most - headed, [len(members) for members in groups.values()])
+        for (scope, members), part in zip(groups.items(), parts, strict=True):
+            if scope is not None:
+                yield self._scope_row(self._trace.nodes[scope])
+            shown = members if len(members) <= part else members[: part - 1]
+            for node in shown:
+                yield self._node_row(node, width, 1 if scope is None else 2)
+            if len(members) > len(shown):
+                more = Text(f"    … {len(members) - len(shown):,} more", style="dim")
+                yield more, Text(), Text(), Text()
 
-    def _map_row(self, node: NodeTrace) -> tuple[Text, ...]:
+    def _grouped(self, most: int) -> dict[NodeId | None, list[NodeTrace]]:
+        """The nodes at work by the wide scope around them (at most so many), or under None."""
+        nodes = self._trace.nodes
+        scopes = [name for name in self._trace.waiting if _is_wide(nodes[name])]
+        outermost = [name for name in scopes if self._outer(name, scopes) is None][:most]
+        groups: dict[NodeId | None, list[NodeTrace]] = {name: [] for name in (None, *outermost)}
+        for name in self._trace.active:
+            groups[self._outer(name, outermost)].append(nodes[name])
+        return groups
+
+    def _outer(self, name: NodeId, scopes: Sequence[NodeId]) -> NodeId | None:
+        """The outermost of `scopes` around the node."""
+        found = None
+        parent = self._trace.nodes[name].info.parent
+        while parent is not None and parent in self._trace.nodes:
+            found = parent if parent in scopes else found
+            parent = self._trace.nodes[parent].info.parent
+        return found
+
+    def _scope_row(self, node: NodeTrace) -> tuple[Text, ...]:
         done = len(node.ended_children)
         detail = Text()
         detail.append(f"{done:,}/{node.children:,}  ")
@@ -91,9 +116,9 @@ class RunView:
         detail.append("━" * filled, style="green").append("─" * (20 - filled), style="dim")
         if node.failed_children:
             detail.append(f"  {node.failed_children:,} failed", style="bold red")
-        return _named(node), _kind(node), self._since(node), detail
+        return _named(node, 1), _kind(node), self._since(node), detail
 
-    def _node_row(self, node: NodeTrace, width: int) -> tuple[Text, ...]:
+    def _node_row(self, node: NodeTrace, width: int, depth: int) -> tuple[Text, ...]:
         phase = node.phase
         detail = Text()
         if phase is not None and phase.doing == "delay":
@@ -110,7 +135,7 @@ class RunView:
                 detail.append("  ")
             words = said.tail or (said.logs[-1] if said.logs else "")
             detail.append(last_line(words, width // 2), style="dim italic")
-        return _named(node), _kind(node), self._since(node), detail
+        return _named(node, depth), _kind(node), self._since(node), detail
 
     def _since(self, node: NodeTrace) -> Text:
         began_s = node.started_s if node.started_s is not None else node.born.at_s
@@ -137,7 +162,7 @@ class RunView:
 
 def _table(rows: Sequence[tuple[Text, ...]], width: int) -> Table:
     table = Table.grid(padding=(0, 2), expand=True)
-    table.add_column(no_wrap=True, width=max(14, width // 4), overflow="ellipsis")
+    table.add_column(no_wrap=True, width=max(16, width // 4), overflow="ellipsis")
     if narrow := width < _NARROW:
         rows = [(name, since, detail) for name, _, since, detail in rows]
     else:
@@ -149,8 +174,22 @@ def _table(rows: Sequence[tuple[Text, ...]], width: int) -> Table:
     return table
 
 
-def _named(node: NodeTrace) -> Text:
-    return Text("  " + clean(node.info.id))
+def _fair_parts(room: int, sizes: Sequence[int]) -> list[int]:
+    """How many of `room` rows each group gets: no more than it needs, at least one, else alike."""
+    parts = []
+    for index, size in enumerate(sizes):
+        part = min(size, max(1, room // (len(sizes) - index)))
+        parts.append(part)
+        room -= part
+    return parts
+
+
+def _is_wide(node: NodeTrace) -> bool:
+    return node.info.kind == "map" or node.children > _FEW
+
+
+def _named(node: NodeTrace, depth: int) -> Text:
+    return Text("  " * depth + clean(node.info.id))
 
 
 def _kind(node: NodeTrace) -> Text:

@@ -202,7 +202,7 @@ function drawHead() {
   $("status").textContent = run.status;
   $("status").className = run.status;
   const figures = [["wall time", duration(run.wall)], ["node times", duration(run.busy)]];
-  if (run.speedup !== null) figures.push(["parallel speed-up", `${run.speedup.toFixed(1)}×`]);
+  if (run.speedup !== null) figures.push(["node times ÷ wall time", `${run.speedup.toFixed(1)}×`]);
   figures.push(["most at once", number(run.most)], ["nodes", number(nodes.length)]);
   if (run.tokens[0] + run.tokens[1]) figures.push(["tokens", number(run.tokens[0] + run.tokens[1])]);
   if (run.money) figures.push(["cost", `$${run.money.toFixed(4)}`]);

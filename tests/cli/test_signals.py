@@ -1,0 +1,114 @@
+"""Ctrl-C and SIGTERM on a real process; stdout kept for one document in a real process."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = '''
+import asyncio, os, subprocess, sys, threading
+import weft
+
+@weft.tool
+def quick() -> str:
+    """Return at once, after some noise."""
+    print("noise from print")
+    os.write(1, b"noise from a file descriptor\\n")
+    subprocess.run([sys.executable, "-c", "print('noise from a child')"], check=True)
+    return "the quick result"
+
+@weft.tool
+def blocks() -> str:
+    """Block a thread for ever."""
+    threading.Event().wait()
+    return ""
+
+@weft.tool
+async def refuses() -> str:
+    """Refuse to be cancelled."""
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            print("refused", file=sys.stderr, flush=True)
+'''
+FLOW = """
+name: stuck
+nodes:
+  quick: {tool: "./tools.py:quick"}
+  slow: {tool: "./tools.py:SLOW"}
+outputs:
+  quick: "{{ quick }}"
+"""
+
+
+def started(folder: Path, slow: str, *options: str) -> subprocess.Popen[str]:
+    (folder / "tools.py").write_text(TOOLS)
+    (folder / "flow.yaml").write_text(FLOW.replace("SLOW", slow))
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "from weft.cli.main import run; run()",
+            "run",
+            "flow.yaml",
+            *options,
+        ],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    said(process, "quick succeeded")
+    return process
+
+
+def said(process: subprocess.Popen[str], words: str) -> None:
+    """Wait until the process has said `words` on stderr."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if words in line:
+            return
+    pytest.fail(f"it ended without saying {words!r}: {process.wait()}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_ends_the_run_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    process = started(tmp_path, "blocks")
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "stuck cancelled" in out
+    assert "the quick result" in out
+
+
+def test_code_that_refuses_to_stop_is_named_and_left_behind(tmp_path: Path) -> None:
+    process = started(tmp_path, "refuses")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "did not stop when cancelled: slow" in out
+
+
+def test_the_second_signal_ends_the_process_at_once(tmp_path: Path) -> None:
+    process = started(tmp_path, "refuses")
+    process.send_signal(signal.SIGINT)
+    said(process, "refused")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "stuck cancelled" not in out
+
+
+def test_stdout_holds_the_document_and_nothing_else(tmp_path: Path) -> None:
+    process = started(tmp_path, "quick", "--json")
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert json.loads(out)["outputs"] == {"quick": "the quick result"}
+    assert out.count("\n") == 1
