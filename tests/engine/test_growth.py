@@ -176,6 +176,39 @@ def test_an_outcome_that_must_wait_for_the_one_who_asks_is_refused(target: str) 
     assert played.error("a") == "CycleError"
 
 
+def test_works_that_await_each_other_are_told_so() -> None:
+    async def first(context: NodeContext, inputs: Inputs) -> str:
+        return (await context.outcome(NodeId("b"))).status
+
+    async def second(context: NodeContext, inputs: Inputs) -> None:
+        await asyncio.sleep(1)
+        await context.outcome(NodeId("a"))
+
+    async def third(context: NodeContext, inputs: Inputs) -> Grow:
+        await asyncio.sleep(1)
+        return Grow((node("b/x", echo, "a"),), (NodeId("b/x"),))
+
+    for other in (second, third):
+        played = play(node("a", first), node("b", other))
+        assert played.error("b") == "CycleError"
+        assert played.value("a") == "failed"
+
+
+def test_who_has_enough_already_waits_for_nobody_any_more() -> None:
+    """`pick` was decided by `fast`; that `slow` waits for it is no deadlock."""
+
+    async def slow(context: NodeContext, inputs: Inputs) -> Any:
+        await asyncio.sleep(1)
+        return (await context.outcome(NodeId("pick"))).value
+
+    played = play(
+        node("fast", give("F")),
+        node("slow", slow),
+        node("pick", after(5, "P"), "fast", "slow", join=Join("any")),
+    )
+    assert played.value("slow") == "P"
+
+
 def refused(*children: Node, results: tuple[str, ...] | None = None, **more: Any) -> str:
     """The error of a node that asks for this growth; the run must end all the same."""
     played = play(

@@ -131,8 +131,9 @@ class Frontier:
                 )
             if state.phase is not Phase.ENDED and state not in seen:
                 seen.add(state)
-                doubtful += self.sources(state)
+                doubtful += self.sources(state) if state.phase is Phase.PENDING else ()
                 doubtful += state.children or ()
+                doubtful += state.awaited or ()
 
     def sources(self, state: NodeState) -> list[NodeState]:
         """The nodes that `state` takes its inputs from."""

@@ -270,6 +270,8 @@ class Lifecycle:
     def rest(self, state: NodeState, until: NodeState) -> None:
         """The work of `state` waits for the end of `until`, and holds no slot any more."""
         self._frontier.refuse_waiting(state, [until])
+        before = [other for other in state.awaited or () if other.phase is not Phase.ENDED]
+        state.awaited = [*before, until]
         if state.slotted:
             self._slots.give(state)
             self.out.append(NodeWaiting(state.node.id, self.now))
@@ -283,7 +285,7 @@ class Lifecycle:
         self._clear(state)
         if state.account is not None:
             self.watch_seconds(state.account)
-        state.growth = state.held = None
+        state.growth = state.held = state.awaited = None
         retry = state.node.policy.retry
         if retry and error.retryable and not state.via and state.attempt < retry.attempts:
             delay = delay_s(retry, state.attempt, state.node.id, error, self._seed)

@@ -64,14 +64,16 @@ class NodeState:
     `order` is its declared place; `epoch` counts starts, pauses and ends, so that late answers are
     recognised; `born` is the parent's attempt that appended it. `missing` counts unmet inputs of an
     "all" join, `count` serves the other joins and `winners` is what it decided. `open` counts
-    children that have not ended; `held` is the end that waits for them. `cause` is the failure that
-    a fallback, a default or a cheaper node stands in for. `tolerated`: a join was decided without
-    it, so that its failure is none of the run.
+    children that have not ended; `held` is the end that waits for them; `awaited` are other nodes
+    that its work waits for. `cause` is the failure that a fallback, a default or a cheaper node
+    stands in for. `tolerated`: a join was decided without it, so that its failure is none of the
+    run.
     """
 
     __slots__ = (
         "account",
         "attempt",
+        "awaited",
         "born",
         "cause",
         "children",
@@ -113,6 +115,7 @@ class NodeState:
         self.dependents: list[NodeState] | None = None
         self.watchers: list[NodeState] | None = None
         self.children: list[NodeState] | None = None
+        self.awaited: list[NodeState] | None = None
         self.growth: Growth | None = None
         self.gate: Growth | None = None
         self.account: Account | None = None
