@@ -180,3 +180,25 @@ def test_a_value_is_given_or_the_reason_why_there_is_none() -> None:
     ]:
         with pytest.raises(UnknownReference, match=says):
             result.value(name)
+
+
+@pytest.mark.parametrize(("needed_by_another", "status"), [(False, "succeeded"), (True, "failed")])
+def test_a_lost_branch_counts_only_if_something_besides_the_join_needs_it(
+    needed_by_another: bool, status: str
+) -> None:
+    nodes = [
+        failing(),
+        node("b", echo, "a"),
+        node("c", give(1)),
+        node("j", echo, "b", "c", join=Join("any")),
+        node("d", echo, "b" if needed_by_another else "c"),
+    ]
+    played = play(*nodes)
+    assert played["j"].ok
+    assert played.result.status == status
+
+
+def test_a_wanted_value_is_missed_even_if_a_join_tolerates_its_loss() -> None:
+    nodes = [failing(), node("c", give(1)), node("j", echo, "a", "c", join=Join("any"))]
+    assert play(*nodes).result.status == "succeeded"
+    assert play(*nodes, keep=["a"]).result.status == "failed"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from weft.core.errors import Failure, UnknownReference
 from weft.core.events import Outcome, RunStatus
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
+from weft.engine.absorption import absorbed
 from weft.engine.state import NodeState
 
 
@@ -16,7 +17,7 @@ from weft.engine.state import NodeState
 class RunResult:
     """The end of a run. `outcomes` holds every node, those appended on the way too.
 
-    status      succeeded   nothing is missing
+    status      succeeded   nothing is missed; what failed was stood in for or tolerated by a join
                 partial     a deadline or a budget ended it, or something that may fail did fail
                 failed      a node failed whose policy says so
                 cancelled   somebody cancelled it
@@ -43,39 +44,23 @@ class RunResult:
         return outcome.value
 
 
-def status(states: Iterable[NodeState], ended_by: Failure | None) -> RunStatus:
-    """The verdict over all nodes."""
-    if ended_by is not None:
-        return "cancelled" if ended_by.error == "Cancelled" else "partial"
-    verdict: RunStatus = "succeeded"
-    for state in states:
-        outcome = state.outcome
-        if outcome is None or outcome.ok or outcome.failure is None or _absorbed(state):
-            continue
-        if outcome.status == "failed" and state.node.policy.on_failure == "fail":
-            return "failed"
-        verdict = "partial"
-    return verdict
-
-
-def reasons(states: Sequence[NodeState], ended_by: Failure | None) -> list[str]:
-    """One sentence for the end of the run, and one for each failure that was not absorbed."""
+def verdict(
+    states: Mapping[NodeId, NodeState], keep: Collection[NodeId], ended_by: Failure | None
+) -> tuple[RunStatus, list[str]]:
+    """The status of a run, and a sentence for its end and for each failure it did not get over."""
+    over = absorbed(states, keep)
+    status: RunStatus = "succeeded"
     said = [ended_by.message] if ended_by is not None else []
-    for state in states:
+    for state in states.values():
         outcome = state.outcome
-        if outcome is not None and outcome.status == "failed" and not _absorbed(state):
+        if outcome is None or outcome.ok or outcome.failure is None or state in over:
+            continue
+        if outcome.status == "failed":
             said.append(f"{state.node.id} failed: {outcome.failure}")
-    return said
-
-
-def _absorbed(state: NodeState) -> bool:
-    """True when something succeeded without this node: a join, a retry, or what stands in."""
-    child, scope = state, state.parent
-    while scope is not None and not child.tolerated:
-        outcome = scope.outcome
-        if outcome is not None and outcome.ok:
-            again = child.born != scope.attempt
-            if again or outcome.via in ("default", "fallback"):
-                return True
-        child, scope = scope, scope.parent
-    return child.tolerated
+        if status == "succeeded":
+            status = "partial"
+        if outcome.status == "failed" and state.node.policy.on_failure == "fail":
+            status = "failed"
+    if ended_by is not None:
+        status = "cancelled" if ended_by.error == "Cancelled" else "partial"
+    return status, said

@@ -43,7 +43,7 @@ from weft.engine.context import Context
 from weft.engine.graph import Graph
 from weft.engine.node import Ask, Cache, Node
 from weft.engine.options import RunOptions
-from weft.engine.result import RunResult, reasons, status
+from weft.engine.result import RunResult, verdict
 from weft.engine.scheduler import Scheduler
 from weft.engine.state import NodeState
 
@@ -343,15 +343,15 @@ class Run:
         for task in self._unwinding:
             task.cancel()  # once more: it may have been a store that did not answer
         leaked = tuple(sorted(set(self._unwinding.values())))
-        states = list(self._scheduler.states.values())
-        ended_by = self._scheduler.ended_by
-        said = [*self._scheduler.reasons, *reasons(states, ended_by), *self._complaints]
+        states = self._scheduler.states
+        status, said = verdict(states, self._graph.keep, self._scheduler.ended_by)
+        said = [*self._scheduler.reasons, *said, *self._complaints]
         if leaked:
             said.append(f"still running after cancellation: {', '.join(leaked)}")
         result = RunResult(
             self.id,
-            status(states, ended_by),
-            {state.node.id: state.outcome for state in states if state.outcome is not None},
+            status,
+            {node: state.outcome for node, state in states.items() if state.outcome is not None},
             self._scheduler.usage,
             self.elapsed_s,
             tuple(dict.fromkeys(said)),

@@ -1,0 +1,61 @@
+"""Which failures a run got over: something that needed the node succeeded without it. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from weft.core.ids import NodeId
+from weft.engine.state import NodeState
+
+
+def absorbed(states: Mapping[NodeId, NodeState], keep: Collection[NodeId]) -> set[NodeState]:
+    """The nodes without a value that nobody missed.
+
+    A node is absorbed when an enclosing node succeeded without it (by its join, in a later attempt,
+    or because something stood in), or when all that needs it was satisfied without it: joins that
+    tolerate losses, or nodes that are absorbed themselves. Nodes in `keep` are always missed.
+    """
+    lost = {
+        state for state in states.values() if state.outcome is not None and not state.outcome.ok
+    }
+    if not lost:
+        return set()
+    inside = {state for state in lost if _scope_did_without(state)}
+    return inside | _consumers_did_without(states, {s for s in lost if s.node.id not in keep})
+
+
+def _scope_did_without(state: NodeState) -> bool:
+    child, scope = state, state.parent
+    while scope is not None and not child.tolerated:
+        outcome = scope.outcome
+        if outcome is not None and outcome.ok:
+            again = child.born != scope.attempt
+            if again or outcome.via in ("default", "fallback"):
+                return True
+        child, scope = scope, scope.parent
+    return child.tolerated
+
+
+def _consumers_did_without(
+    states: Mapping[NodeId, NodeState], lost: set[NodeState]
+) -> set[NodeState]:
+    """Walk from satisfied tolerant joins back over lost nodes that nobody else misses."""
+    missing = Counter(edge.source for state in states.values() for edge in state.node.edges)
+    for state in states.values():
+        if state.growth is not None:
+            missing.update(state.growth.grow.results)
+    found: set[NodeState] = set()
+    doubtful = [state for state in states.values() if _satisfied_by_less(state)]
+    while doubtful:
+        for edge in doubtful.pop().node.edges:
+            source = states[edge.source]
+            missing[edge.source] -= 1
+            if not missing[edge.source] and source in lost and source not in found:
+                found.add(source)
+                doubtful.append(source)
+    return found
+
+
+def _satisfied_by_less(state: NodeState) -> bool:
+    return state.count is not None and state.outcome is not None and state.outcome.ok
