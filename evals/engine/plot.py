@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evals.engine.rows import Lookup, Row
-from evals.engine.systems import SYSTEMS
 
 _COLOURS = {
     "weft": "#0b6e4f",
@@ -15,7 +14,7 @@ _COLOURS = {
     "pydantic_graph": "#e3a535",
     "hamilton": "#5b7db1",
 }
-_WIDTH = 0.86 / len(SYSTEMS)
+_WIDTH = 0.86 / len(_COLOURS)
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
@@ -28,15 +27,15 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     figures = Lookup(rows)
     cases = list(dict.fromkeys(row.case for row in rows))
     figure, axes = plt.subplots(figsize=(12.5, 5.8), layout="constrained")
-    for place, system in enumerate(SYSTEMS):
-        shift = (place - (len(SYSTEMS) - 1) / 2) * _WIDTH
+    for place, (system, colour) in enumerate(_COLOURS.items()):
+        shift = (place - (len(_COLOURS) - 1) / 2) * _WIDTH
         medians = [figures(case, system, "median_ms") for case in cases]
         known = [(at, value) for at, value in enumerate(medians) if value is not None]
         bars = axes.bar(
             [at + shift for at, _ in known],
             [value for _, value in known],
             _WIDTH * 0.92,
-            color=_COLOURS[system],
+            color=colour,
             yerr=_spread(figures, cases, system),
             error_kw={"elinewidth": 0.9, "ecolor": "#333333"},
             label=system,
@@ -52,7 +51,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                 va="bottom",
                 rotation=90,
                 fontsize=8,
-                color=_COLOURS[system],
+                color=colour,
             )
     axes.set_yscale("log")
     axes.margins(x=0.01, y=0.08)
@@ -62,7 +61,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     axes.grid(axis="y", which="major", alpha=0.3)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(ncols=len(SYSTEMS), loc="upper left", frameon=False)
+    axes.legend(ncols=len(_COLOURS), loc="upper left", frameon=False)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 

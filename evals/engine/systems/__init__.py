@@ -14,8 +14,8 @@ from evals.engine.cases import Case, Tally
 Program = Callable[[], Awaitable[None]]
 Build = Callable[[Case, Tally], Program]
 
-SYSTEMS = ("weft", "asyncio", "langgraph", "pydantic_graph", "hamilton")
-PEERS = SYSTEMS[2:]
+PEERS = ("langgraph", "pydantic_graph", "hamilton")
+SYSTEMS = ("weft", "weft_timeout", "asyncio", *PEERS)
 
 
 def load(system: str) -> Build:

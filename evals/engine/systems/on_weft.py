@@ -1,5 +1,5 @@
 """weft with what a real run has on: every event reaches a listener, every node has a retry policy
-and is checked against the run's budget before it starts.
+and is checked against the run's budget before it starts. No timeouts: see `on_weft_timeout`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from weft.engine import (
     RunOptions,
 )
 
-_POLICY = Policy(retry=Retry(), spends=True)
+POLICY = Policy(retry=Retry(), spends=True)
 _OPTIONS = RunOptions(limit=Limit(Budget(tokens=1_000_000, money=1.0)))
 
 
-def build(case: Case, tally: Tally) -> Program:
+def build(case: Case, tally: Tally, policy: Policy = POLICY) -> Program:
     """A `Graph` of one `Node` per task; every input arrives under its own name."""
-    graph = Graph(case.name, [_node(task, case, tally) for task in case.tasks])
+    graph = Graph(case.name, [_node(task, case, tally, policy) for task in case.tasks])
 
     async def program() -> None:
         listener, seen = _counter()
@@ -51,11 +51,11 @@ def _counter() -> tuple[Callable[[Event], None], Callable[[], int]]:
     return listener, lambda: seen
 
 
-def _node(task: Task, case: Case, tally: Tally) -> Node:
+def _node(task: Task, case: Case, tally: Tally, policy: Policy) -> Node:
     async def work(_context: NodeContext, _inputs: Inputs) -> int:
         await tally.work(task.sleep_s)
         return 1
 
     parents = [case.tasks[place].name for place in task.parents]
     edges = tuple(Edge(NodeId(parent), f"from_{parent}") for parent in parents)
-    return Node(NodeId(task.name), work, edges, policy=_POLICY)
+    return Node(NodeId(task.name), work, edges, policy=policy)
