@@ -108,6 +108,7 @@ def build_error(error: WeftError) -> BuildError:
     """An error of an import as one of the build, with its message and hint."""
     if isinstance(error, BuildError):
         return error
-    built = BuildError(error.message, hint=error.hint)
+    hint = error.hint or "paths start at the folder of the workflow file"
+    built = BuildError(error.message, hint=hint)
     built.__cause__ = error
     return built

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.core.errors import BuildError
-from weft.workflow.document.leaves import CallNode, ReduceNode
+from weft.workflow.document.leaves import CallNode, ReduceNode, WorkflowNode
 from weft.workflow.document.walk import walk
 from weft.workflow.unit import ONLY_PYTHON, Unit, node_name
 
@@ -18,6 +18,10 @@ def check_portable(unit: Unit) -> None:
             _check(step.call, f"the node `{node_name(path)}`", unit)
         elif isinstance(step, ReduceNode):
             _check(step.reduce, f"the node `{node_name(path)}`", unit)
+        elif isinstance(step, WorkflowNode) and step.workflow.startswith(ONLY_PYTHON):
+            hint = "write that one to a file first, and include the file"
+            message = f"the node `{node_name(path)}` runs a workflow that exists only in Python"
+            raise BuildError(message, hint=hint)
     for name in unit.clients:
         hint = "declare it: {use: openai, model: ..., base_url: ...}"
         raise BuildError(f"the model `{name}` is a client that exists only in Python", hint=hint)

@@ -6,20 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.core.budget import Budget
 from weft.core.errors import InputError, UnknownReference
 from weft.core.events import Listener
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
-from weft.engine import Ask, Graph, Run, RunOptions
+from weft.engine import Ask, Graph, Limit, Run, RunOptions
 from weft.workflow.check.types import Types
 from weft.workflow.compile import Compiler, Names, Services
 from weft.workflow.compile.compiler import kept
 from weft.workflow.compile.policy import limit_of
 from weft.workflow.document.defects import closest
-from weft.workflow.document.settings import BudgetSpec
 from weft.workflow.inputs import check_inputs
 from weft.workflow.models import GivenModels, Models, ModelSource, check_models
 from weft.workflow.result import FlowResult, flow_result
+from weft.workflow.stores import default_store
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
 from weft.workflow.values import violation
@@ -33,10 +34,11 @@ class RunSettings:
     models        clients by name, in the place of declared ones; or a source of all of them.
                   Whoever gives them closes them
     tools         a tool runner whose tools take the place of declared ones of the same names
-    clock, store  time, and results kept between runs
+    clock         time
+    store         results kept between runs; by default in the user's cache folder
     concurrency   at most so many nodes work at once; `limits`: of a resource class
     deadline_s    seconds until the run ends with what it has
-    budget        what the run may spend
+    budget        what the run may spend; a `Limit` also says what happens then
     seed          of retries, and of samples without one
     run           the run's id
     """
@@ -49,7 +51,7 @@ class RunSettings:
     concurrency: int | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     deadline_s: float | None = None
-    budget: BudgetSpec | None = None
+    budget: Budget | Limit | None = None
     seed: int | None = None
     run: RunId | None = None
 
@@ -72,12 +74,13 @@ class FlowRun:
         compiler = Compiler(unit, Services(tools, models, options.seed))
         nodes, _ = compiler.nodes(unit.document.nodes, Names.of_inputs(self._inputs))
         name = unit.document.name
+        self._own_store = default_store(unit) if settings.store is None else None
         self._run = Run(
             Graph(name, nodes, kept(unit)),
             options,
             run=settings.run or run_id(name, self._inputs),
             clock=settings.clock,
-            store=settings.store,
+            store=settings.store or self._own_store,
             listeners=settings.listeners,
         )
 
@@ -95,6 +98,8 @@ class FlowRun:
             result = await self._run.wait()
         finally:
             await self._own_models.aclose()
+            if self._own_store is not None:
+                await self._own_store.aclose()
         return flow_result(self._document, self._inputs, result)
 
     def cancel(self, reason: str = "cancelled") -> None:
@@ -145,6 +150,10 @@ def _models(
     return GivenModels(given, own)
 
 
+def _limit(budget: Budget | Limit | None) -> Limit | None:
+    return Limit(budget) if isinstance(budget, Budget) else budget
+
+
 def _options(unit: Unit, settings: RunSettings) -> RunOptions:
     said = unit.document.run
     deadline_s = said.deadline if settings.deadline_s is None else settings.deadline_s
@@ -152,6 +161,6 @@ def _options(unit: Unit, settings: RunSettings) -> RunOptions:
         settings.concurrency or said.concurrency,
         {**said.limits, **settings.limits},
         deadline_s,
-        limit_of(settings.budget or said.budget),
+        _limit(settings.budget) or limit_of(said.budget),
         said.seed if settings.seed is None else settings.seed,
     )

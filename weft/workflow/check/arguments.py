@@ -69,7 +69,9 @@ def check_arguments(
             why = violation(value, target)
         if why is not None:
             message = f"`{name}` of {parameters.what} cannot take this: {why}"
-            unit.fail(TypeMismatch(message, hint="see what it takes"), path)
+            kind = target.get("type") if target is not None else None
+            hint = f"it takes {kind}" if isinstance(kind, str) else "see what it takes"
+            unit.fail(TypeMismatch(message, hint=hint), path)
     for name in parameters.required:
         if name not in given:
             _missing(unit, parameters.what, name, list(given), node)

@@ -94,7 +94,7 @@ class _References:
                 continue
             place = (*path, name, role)
             if other not in nodes:
-                self._unknown("node beside it", other, place, [n for n in nodes if n != name])
+                self._unknown("node", other, place, [n for n in nodes if n != name])
             if other == name:
                 error = CycleError(f"`{name}` is its own {role}", hint="name another node")
                 self._unit.fail(error, place)
@@ -180,14 +180,11 @@ class _References:
             needs.setdefault(need.name, need)
 
     def _check_literal(self, use: Use, path: Path, scope: Scope) -> None:
-        if use.template.kind != "literal":
-            return
-        key, text = (
-            next(part for part in reversed(path) if isinstance(part, str)),
-            use.template.text,
-        )
-        key = str(path[0]) if path[0] == "outputs" else key
-        if key in _EXPRESSIONS or (key in _MEANT_AS_NAMES and scope.find(text) is not None):
+        """A bare word where a name was surely meant."""
+        text = use.template.text
+        whole = "outputs" if path[:-1] == ("outputs",) else path[-1]
+        meant = whole in _MEANT_AS_NAMES and scope.find(text) is not None
+        if use.template.kind == "literal" and (meant or whole in _EXPRESSIONS):
             error = UnknownReference(
                 f"`{text}` is only a text here", hint=f'to refer to it, write "{{{{ {text} }}}}"'
             )
@@ -256,15 +253,15 @@ class _References:
 
     def _unknown(
         self,
-        what: Literal["model", "tool", "node beside it"],
+        what: Literal["model", "tool", "node"],
         name: str,
         path: Path,
         choices: list[str],
     ) -> NoReturn:
-        section = {"model": "models", "tool": "tools"}.get(what)
-        hint = closest(name, choices) or (f"declare it under `{section}`" if section else None)
-        words = f"there is no {what} called `{name}`"
-        self._unit.fail(UnknownReference(words, hint=hint), path)
+        hint = closest(name, choices) or f"declare it under `{what}s`"
+        beside = " beside it" if what == "node" else ""
+        error = UnknownReference(f"there is no {what} called `{name}`{beside}", hint=hint)
+        self._unit.fail(error, path)
 
 
 def _last(path: Path, part: str) -> int:

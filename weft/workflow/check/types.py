@@ -214,7 +214,8 @@ class Types:
                 at(scope.look(reference.name), reference.path)
             except LookupError as error:
                 word = str(reference.path[-1]) if reference.path else reference.name
-                problem = TypeMismatch(f"`{reference}`: {error}", hint="see what it is made of")
+                why, _, hint = str(error).partition("; ")
+                problem = TypeMismatch(f"`{reference}`: {why}", hint=hint or "see what it is")
                 self._unit.fail(problem, (*base, *use.path), line=reference.line, word=word)
 
     def _check_own(self, step: Step, path: Path, scope: Schemas) -> None:

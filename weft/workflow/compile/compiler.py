@@ -145,8 +145,7 @@ class Compiler:
             case JoinNode():
                 return joining.late_join(step, names) if waits else joining.join(step)
             case AskNode():
-                question = template(step.ask)
-                return kinds.ask(lambda i: str(question.render(i)), step.output_schema)
+                return kinds.ask(template(step.ask).text_for, step.output_schema)
             case ValueNode():
                 return _value(value_template(step.value))
             case _:

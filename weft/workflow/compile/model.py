@@ -71,9 +71,9 @@ class _Ask:
     def _request(self, context: NodeContext, inputs: Inputs, seed: int | None) -> ModelRequest:
         step = self._step
         names = {**inputs, **self._arguments.render(inputs)}
-        messages = [Message("user", str(self._prompt.render(names)))]
+        messages = [Message("user", self._prompt.text_for(names))]
         if self._system is not None:
-            messages.insert(0, Message("system", str(self._system.render(names))))
+            messages.insert(0, Message("system", self._system.text_for(names)))
         return ModelRequest(
             tuple(messages),
             sampling=Sampling(

@@ -39,6 +39,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "isolate": IsolationSpec,
 }
 _SECTIONS: Mapping[str, type[BaseModel]] = {"models": ModelSpec, "tools": ToolUse}
+_SEE = "`weft schema` tells what goes where"
 _REMEDIES = {
     "api_key": "keys do not belong in files: name an environment variable with `api_key_env`"
 }
@@ -91,12 +92,13 @@ def _defect(entry: Any, raw: object) -> tuple[int, Defect]:
     if kind in _EXPECTED:
         found = _kind_of(entry["input"])
         return 2, Defect(
-            path, f"{_what(path)} must be {_EXPECTED[kind]}, not {found}", _usage(path)
+            path, f"{_what(path)} must be {_EXPECTED[kind]}, not {found}", _usage(kind, path)
         )
     if kind == "schema":
         inner = tuple(context.get("where", ()))
         return 2, Defect((*path, *inner), f"{_what(path)}: {entry['msg']}", "see json-schema.org")
     if kind == "shorthand":
+        path = (*path, *context.get("where", ()))
         return 2, Defect(path, entry["msg"], closest(context["given_text"], context["choices"]))
     return 2, Defect(path, _said(kind, entry, path), _remedy(kind, context, entry), at_key)
 
@@ -126,7 +128,7 @@ def _remedy(kind: str, context: Mapping[str, Any], entry: Any) -> str | None:
         "too_short": "give at least one",
         "quantity": "write a number with its unit, such as 30s",
     }
-    return remedies.get(kind)
+    return remedies.get(kind, _SEE)
 
 
 def _unknown_key(path: Path, tags: Sequence[str], raw: object) -> Defect:
@@ -208,8 +210,17 @@ def _what(path: Path) -> str:
     return f"`{path[-1]}`" if path else "the workflow"
 
 
-def _usage(path: Path) -> str | None:
-    return "quote it to make it a text" if path and path[-1] in ("prompt", "system") else None
+def _usage(kind: str, path: Path) -> str:
+    if not path:
+        return "it begins with `name:`"
+    usages = {
+        "string_type": "quote it to make it a text",
+        "list_type": "write [a, b], or one item a line with `- `",
+        "bool_type": "write it without quotes",
+        "int_type": "write digits, without quotes",
+        "float_type": "write digits, without quotes",
+    }
+    return usages.get(kind, _SEE)
 
 
 def _kind_of(value: object) -> str:

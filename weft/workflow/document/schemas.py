@@ -40,7 +40,13 @@ def _check(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        where = [str(step) for step in error.absolute_path]
+        where = list(error.absolute_path)
+        if where and where[-1] == "type":
+            given = str(error.instance)
+            choices = {"given": repr(given), "given_text": given, "choices": list(TYPES)}
+            raise PydanticCustomError(
+                "shorthand", "{given} is not a type", {**choices, "where": where}
+            ) from error
         raise PydanticCustomError(
             "schema", "not a JSON Schema: {why}", {"why": error.message, "where": where}
         ) from error

@@ -138,7 +138,7 @@ def _check(node: nodes.Node, depth: int) -> None:
 
 
 def _check_known(what: str, name: str, known: Iterable[str], line: int) -> None:
-    choices = [choice for choice in known if choice != COUNTED]
+    choices = [choice for choice in known if choice.isidentifier() and choice != COUNTED]
     if name not in choices:
         near = get_close_matches(name, choices, n=1)
         hint = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(sorted(choices))}"

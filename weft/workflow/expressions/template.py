@@ -22,7 +22,7 @@ from jinja2.utils import consume
 from weft.core.errors import NodeFailed
 from weft.workflow.expressions.bounds import MAX_STEPS, check_length, steps_left
 from weft.workflow.expressions.errors import BadExpression
-from weft.workflow.expressions.filters import plain
+from weft.workflow.expressions.filters import plain, text_of
 from weft.workflow.expressions.references import Reference, references
 from weft.workflow.expressions.sandbox import SANDBOX
 
@@ -60,6 +60,10 @@ class Template:
             raise self._failed(error) from error
         except (AttributeError, RecursionError, MemoryError, SyntaxError) as error:
             raise self._failed(error) from error
+
+    def text_for(self, values: Mapping[str, Any]) -> str:
+        """Its value as a text, as it would appear inside one. Raises: `NodeFailed`."""
+        return str(text_of(self.render(values)))
 
     def _failed(self, error: Exception) -> NodeFailed:
         shown = self.text.strip().replace("\n", " ")

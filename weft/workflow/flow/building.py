@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
@@ -10,6 +11,7 @@ from typing import Any, Literal, TypedDict, Unpack
 from pydantic import TypeAdapter, ValidationError
 
 from weft.agents.tools import Tool
+from weft.core.budget import Budget
 from weft.core.errors import BuildError, DuplicateName
 from weft.core.ports import ModelClient
 from weft.workflow.document.defects import first_defect
@@ -21,6 +23,7 @@ from weft.workflow.flow.naming import assigned_name, free_name
 from weft.workflow.flow.references import reference_to
 from weft.workflow.flow.schemas import schema_of
 from weft.workflow.flow.values import document_value
+from weft.workflow.unit import ONLY_PYTHON, Unit
 
 JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 Condition = str | Expression
@@ -46,7 +49,7 @@ class Options(TypedDict, total=False):
     default: object
     on_failure: Literal["fail", "skip"]
     cache: bool | Mapping[str, object]
-    budget: Mapping[str, object]
+    budget: Mapping[str, object] | Budget
     degrade: Handle
     weight: float
 
@@ -54,7 +57,7 @@ class Options(TypedDict, total=False):
 _OPTIONS = frozenset(Options.__annotations__)
 
 
-class Builder:
+class Builder(ABC):
     """Adds nodes. Each method returns a handle that stands for the node's value.
 
     A node is called `name=`, else like the variable its handle is assigned to. Arguments of the
@@ -69,6 +72,7 @@ class Builder:
         self._tools: dict[str, Any] = {}
         self._functions: dict[str, Function] = {}
         self._clients: dict[str, ModelClient] = {}
+        self._flows: dict[str, Unit] = {}
 
     # -- calls ---------------------------------------------------------------------------------
 
@@ -134,16 +138,17 @@ class Builder:
 
     def workflow(
         self,
-        file: str,
+        workflow: str | Builder,
         /,
         *,
         args: Mapping[str, object] | None = None,
         **values: object,
     ) -> Handle:
-        """Run another workflow file; the handle's fields are its outputs."""
+        """Run another workflow, a file or a `Flow`; the handle's fields are its outputs."""
         options, named = _split(values)
+        file = workflow if isinstance(workflow, str) else self._include(workflow)
         fields = {"workflow": file, "with": self._values({**named, **(args or {})})}
-        return self._add(fields, options, Path(file).stem)
+        return self._add(fields, options, Path(file.removeprefix(ONLY_PYTHON)).stem)
 
     # -- many values ---------------------------------------------------------------------------
 
@@ -263,8 +268,14 @@ class Builder:
 
     # -- inside --------------------------------------------------------------------------------
 
+    @abstractmethod
     def _changed(self) -> None:
         """Called whenever something is added."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> Unit:
+        """The document with its surroundings."""
 
     def _add(self, fields: dict[str, Any], options: Mapping[str, Any], otherwise: str) -> Handle:
         name = self._level.claim(options.get("name"), assigned_name() or otherwise)
@@ -336,6 +347,14 @@ class Builder:
         name = free_name(name, self._tools)
         self._tools[name] = reference
         return name
+
+    def _include(self, flow: Builder) -> str:
+        """A reference to another flow as it is now: the flow itself may go on growing."""
+        unit = flow.unit
+        taken = {key: other for key, other in self._flows.items() if other is not unit}
+        reference = free_name(f"{ONLY_PYTHON}{unit.document.name}", taken)
+        self._flows[reference] = unit
+        return reference
 
     def _reference(self, function: str | Function) -> str:
         if isinstance(function, str):

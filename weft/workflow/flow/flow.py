@@ -9,16 +9,17 @@ from typing import Any, TypedDict, Unpack
 
 from pydantic import ValidationError
 
+from weft.core.budget import Budget
 from weft.core.errors import BuildError, DuplicateName
 from weft.core.events import Listener
 from weft.core.ids import RunId
 from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
+from weft.engine import Limit
 from weft.workflow.check.references import check_references
 from weft.workflow.document import Document, NodeSpec
 from weft.workflow.document.declarations import InputSpec
 from weft.workflow.document.defects import first_defect
 from weft.workflow.document.leaves import WorkflowNode
-from weft.workflow.document.settings import BudgetSpec
 from weft.workflow.document.walk import walk
 from weft.workflow.document.write import to_yaml
 from weft.workflow.flow.building import Builder
@@ -43,7 +44,7 @@ class Limits(TypedDict, total=False):
     deadline: float | str
     concurrency: int
     limits: Mapping[str, int]
-    budget: Mapping[str, object]
+    budget: Mapping[str, object] | Budget
     seed: int
 
 
@@ -58,7 +59,7 @@ class Settings(TypedDict, total=False):
     concurrency: int | None
     limits: Mapping[str, int]
     deadline_s: float | None
-    budget: BudgetSpec | None
+    budget: Budget | Limit | None
     seed: int | None
     run: RunId | None
 
@@ -92,7 +93,7 @@ class Flow(Builder):
         super().__init__((folder or Path.cwd()).resolve())
         self._name = name
         self._description = description
-        self._limits: Mapping[str, Any] = limits
+        self._limits = {key: document_value(value, self) for key, value in limits.items()}
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
         self._models: dict[str, Any] = {}
@@ -118,6 +119,7 @@ class Flow(Builder):
         flow._outputs = dict(document.outputs)
         flow._functions = dict(unit.functions)
         flow._clients = dict(unit.clients)
+        flow._flows = dict(unit.includes)
         flow._origin, flow._root, flow._unit = unit.origin, unit.root, unit
         return flow
 
@@ -305,7 +307,8 @@ class Flow(Builder):
 
     def _included(self, document: Document) -> dict[str, Unit]:
         files = {s.workflow for _, s in walk(document.nodes) if isinstance(s, WorkflowNode)}
-        return {file: load_unit(self._folder / file) for file in sorted(files)}
+        read = {file: load_unit(self._folder / file) for file in sorted(files - self._flows.keys())}
+        return {**self._flows, **read}
 
 
 _SETTINGS = frozenset(Settings.__annotations__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.workflow.flow.handle import Expression, owner_of
 
@@ -21,6 +22,9 @@ def document_value(value: object, owner: object) -> Any:
         return str(value)
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
+    if isinstance(value, Budget):
+        said = {"tokens": value.tokens, "time": value.seconds, "money": value.money}
+        return {key: limit for key, limit in said.items() if limit is not None}
     if isinstance(value, Mapping):
         return {str(key): document_value(item, owner) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from weft.workflow.source.place import Place, Source
-from weft.workflow.source.scalars import resolve
+from weft.workflow.source.scalars import joined, resolve
 from weft.workflow.source.tree import Mapping, Scalar, Sequence, Tree, walk
 
 MAX_DEPTH = 60
@@ -54,6 +54,10 @@ class Builder:
     ) -> None:
         """A single value; `plain` when it is written without quotes."""
         self._check_tag(tag, place)
+        try:
+            text = joined(text)
+        except ValueError as error:
+            self._refuse(str(error), place, "write the character itself")
         if self._expects_key():
             self._take_key(text, place, anchor, plain=plain)
             return
@@ -153,9 +157,9 @@ class Builder:
 
     def _check_tag(self, tag: str | None, place: Place) -> None:
         if tag is not None:
-            self._refuse(
-                f"the tag {tag} is not allowed", place, "workflows are plain data: remove it"
-            )
+            shown = tag.replace("tag:yaml.org,2002:", "!!")
+            hint = "workflows are plain data: remove it"
+            self._refuse(f"the tag {shown} is not allowed", place, hint)
 
     def _refuse(self, message: str, place: Place, hint: str) -> NoReturn:
         raise self._source.error(message, place, hint)

@@ -97,10 +97,13 @@ def _events(source: Source) -> Iterator[Event]:
 
 
 def _syntax_error(source: Source, error: MarkedYAMLError) -> SourceError:
-    mark = error.problem_mark or error.context_mark
+    problem = (error.problem or "syntax error").replace("\n", " ")
+    begin, end = error.context_mark, error.problem_mark
+    mark = begin if begin is not None and "end of stream" in problem else end or begin
     place = Place(mark.line + 1, mark.column + 1) if mark is not None else Place()
     context = f" {error.context}" if error.context else ""
-    problem = (error.problem or "syntax error").replace("\n", " ")
+    if context and begin is not None and begin.line + 1 != place.line:
+        context += f" that begins on line {begin.line + 1}"
     return source.error(f"not YAML{context}: {problem}", place, _remedy(problem))
 
 

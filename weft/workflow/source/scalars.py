@@ -28,6 +28,19 @@ def resolve(text: str) -> bool | int | float | str | None:
     return _number(text) if text[0] in "+-.0123456789" else text
 
 
+def joined(text: str) -> str:
+    """`text` with escaped surrogate pairs, as JSON writes them, made characters.
+
+    Raises: `ValueError` for half a pair, which no file can hold.
+    """
+    if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
+        return text
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise ValueError("half of a surrogate pair is not a character") from None
+
+
 def _number(text: str) -> int | float | str:
     if _NOT_JSON.match(text):
         raise ValueError(f"{text} is not a number that JSON can hold")
