@@ -84,11 +84,11 @@ def most_telling(candidates: list[str], keywords: list[str]) -> str:
 
 @weft.tool
 def compose(
-    headline: str, notes: list[str], documents: list[Document], words: list[str], minutes: float
+    title: str, notes: list[str], documents: list[Document], words: list[str], minutes: float
 ) -> str:
     """Put the brief together as Markdown."""
-    lines = [f"# {headline}", "", f"{len(documents)} documents, {minutes:g} minutes to read."]
+    lines = [f"# {title}", "", f"{len(documents)} documents, {minutes:g} minutes to read."]
     lines += [f"Recurring words: {', '.join(words)}.", ""]
     for document, note in zip(documents, notes, strict=True):
-        lines.append(f"- **{document.title}** ({document.name}): {' '.join(note.split())}")
+        lines.append(f"- **{document.title}.** {note.strip().rstrip('.')}.")
     return "\n".join(lines)
