@@ -141,8 +141,8 @@ def test_a_listener_may_answer_on_the_spot() -> None:
     assert played.result.wall_s == 1
 
 
-@pytest.mark.parametrize("node_id", ["a", None])
-def test_a_question_is_withdrawn_when_its_node_is_cancelled(node_id: str | None) -> None:
+@pytest.mark.parametrize("node_id", [NodeId("a"), None])
+def test_a_question_is_withdrawn_when_its_node_is_cancelled(node_id: NodeId | None) -> None:
     runs: list[Run] = []
     played = play(
         node("a", give(Ask("go?"))),
@@ -159,11 +159,14 @@ def test_a_question_inside_a_failing_scope_is_withdrawn() -> None:
         await fail(ValueError(), 2)(context, inputs)
 
     seen: list[list[str]] = []
-    at = {
-        1: lambda run: seen.append([*run.questions]),
-        3: lambda run: seen.append([*run.questions]),
-    }
-    played = play(node("p", work), node("b", after(5, 1)), at=at)
+    played = play(
+        node("p", work),
+        node("b", after(5, 1)),
+        at={
+            1: lambda run: seen.append([*run.questions]),
+            3: lambda run: seen.append([*run.questions]),
+        },
+    )
     assert played["p/ask"].status == "cancelled"
     assert seen == [["p/ask"], []]
 

@@ -68,8 +68,8 @@ def test_what_a_result_depends_on(
 
 def test_without_a_store_or_a_cache_policy_nothing_is_kept() -> None:
     store, work = MemoryStore(), Counting()
-    for options in ({"store": store}, {}, {"store": store}):
-        play(node("a", work), **options)
+    for kept_in in (store, None, store):
+        play(node("a", work), store=kept_in)
     play(node("a", work, cache=CACHE))
     play(node("a", work, cache=CACHE))
     assert work.calls == 5

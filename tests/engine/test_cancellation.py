@@ -61,7 +61,7 @@ def test_a_cancelled_node_cuts_off_its_cone_only() -> None:
         node("a", for_ever),
         node("cone", echo, "a"),
         node("b", after(5, "B")),
-        at={1: lambda run: run.cancel("not this", "a")},
+        at={1: lambda run: run.cancel("not this", NodeId("a"))},
     )
     assert played.statuses == {"a": "cancelled", "cone": "skipped", "b": "succeeded"}
     assert played.result.status == "partial"
@@ -71,7 +71,7 @@ def test_a_cancelled_node_cuts_off_its_cone_only() -> None:
 def test_a_cancelled_node_takes_neither_retry_nor_fallback_nor_default() -> None:
     played = play(
         node("a", for_ever, retry=Retry(), fallback=node("s", give(1)), default=2),
-        at={1: lambda run: run.cancel("not this", "a")},
+        at={1: lambda run: run.cancel("not this", NodeId("a"))},
     )
     assert played["a"].status == "cancelled"
 
@@ -81,7 +81,9 @@ def test_a_child_can_be_cancelled_alone() -> None:
         children = node("a/x", for_ever), node("a/y", after(2, "Y"))
         return Grow(children, tuple(child.id for child in children))
 
-    played = play(node("a", work, default="D"), at={1: lambda run: run.cancel("not this", "a/x")})
+    played = play(
+        node("a", work, default="D"), at={1: lambda run: run.cancel("not this", NodeId("a/x"))}
+    )
     assert played.statuses == {"a": "succeeded", "a/x": "cancelled", "a/y": "succeeded"}
     assert played.value("a") == "D"
 
@@ -91,8 +93,8 @@ def test_cancelling_who_has_ended_or_does_not_exist_does_nothing() -> None:
         node("a", give(1)),
         node("b", after(5, 2)),
         at={
-            1: lambda run: run.cancel("late", "a"),
-            2: lambda run: run.cancel("who", "nobody"),
+            1: lambda run: run.cancel("late", NodeId("a")),
+            2: lambda run: run.cancel("who", NodeId("nobody")),
         },
     )
     assert played.result.status == "succeeded"
@@ -433,7 +435,7 @@ def test_an_appended_node_is_cancelled_with_who_appended_it() -> None:
         await for_ever(context, inputs)
 
     played = play(
-        node("a", work), node("b", after(3, 1)), at={1: lambda run: run.cancel("no", "a")}
+        node("a", work), node("b", after(3, 1)), at={1: lambda run: run.cancel("no", NodeId("a"))}
     )
     assert played.statuses == {"a": "cancelled", "a/x": "cancelled", "b": "succeeded"}
     order = [e.node for e in played.all(NodeFinished)]

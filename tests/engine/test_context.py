@@ -10,6 +10,7 @@ from tests.engine.play import give, node, play, script
 from weft.core.errors import ModelUnavailable
 from weft.core.events import NodeLogged, NodeStreamed
 from weft.core.fakes import FakeClock
+from weft.core.ids import NodeId
 from weft.engine import Ask, Graph, Grow, Inputs, NodeContext, Retry, Run
 
 COLOUR = ContextVar("COLOUR", default="none")
@@ -80,7 +81,7 @@ def test_context_variables_do_not_leak_into_children_later_attempts_or_continuat
 
     played = play(
         node("a", script(grows, grows), retry=Retry(delay_s=1)),
-        at={5: lambda run: run.answer("a", 1)},
+        at={5: lambda run: run.answer(NodeId("a"), 1)},
     )
     assert played.result.status == "succeeded"
     assert seen == {"a/x": "none", "then": "none", "a~2/x": "none", "answered": "none"}

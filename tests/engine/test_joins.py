@@ -70,6 +70,19 @@ def test_an_input_left_out_on_purpose_leaves_the_node_out_too() -> None:
     assert played.result.status == "succeeded"
 
 
+@pytest.mark.parametrize(("gone_s", "bad_s"), [(1, 2), (2, 1)])
+def test_a_failed_input_counts_more_than_one_left_out_whatever_the_order(
+    gone_s: float, bad_s: float
+) -> None:
+    played = play(
+        node("gone", after(gone_s, Skip())),
+        node("bad", fail(BOOM, bad_s)),
+        node("join", echo, "gone", "bad"),
+    )
+    assert played.error("join") == "Upstream"
+    assert played.ended_s("join") == bad_s
+
+
 def test_any_takes_the_first_success_and_lets_the_others_run() -> None:
     played = play(
         node("bad", fail(BOOM)),

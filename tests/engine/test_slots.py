@@ -9,6 +9,7 @@ import pytest
 
 from tests.engine.play import after, echo, fail, for_ever, give, node, play, script
 from weft.core.errors import ModelUnavailable
+from weft.core.ids import NodeId
 from weft.engine import Ask, Grow, Inputs, Node, NodeContext, Retry, Work
 
 
@@ -142,7 +143,7 @@ def test_what_waits_holds_no_slot(work: Work) -> None:
         node("a", work, weight=9, resource="r", retry=Retry(delay_s=5, jitter=0)),
         node("b", after(1, "B"), resource="r"),
         limits={"r": 1},
-        at={6: lambda run: run.answer("a", "yes") if run.questions else None},
+        at={6: lambda run: run.answer(NodeId("a"), "yes") if run.questions else None},
     )
     assert played.ended_s("b") == 1
     assert played["a"].ok
@@ -160,7 +161,7 @@ def test_what_is_stopped_gives_its_slot_back(stopped_by: str) -> None:
         from weft.engine import first_valid
 
         nodes.append(node("join", echo, "a", "fast", join=first_valid()))
-    at = {1.0: lambda run: run.cancel("no", "a")} if stopped_by == "cancel" else {}
+    at = {1.0: lambda run: run.cancel("no", NodeId("a"))} if stopped_by == "cancel" else {}
     played = play(*nodes, limits={"r": 1}, at=at)
     assert (played.started_s("b"), played.ended_s("b")) == (1, 2)
 
@@ -171,7 +172,7 @@ def test_what_is_cancelled_in_the_queue_never_starts() -> None:
         node("b", give(1)),
         node("c", give(1)),
         max_concurrency=1,
-        at={1: lambda run: run.cancel("no", "b")},
+        at={1: lambda run: run.cancel("no", NodeId("b"))},
     )
     assert played["b"].attempts == 0
     assert played.ended_s("b") == 1

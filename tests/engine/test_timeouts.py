@@ -9,13 +9,14 @@ import pytest
 from tests.engine.play import after, echo, fail, for_ever, give, node, play, script
 from weft.core.errors import ModelUnavailable
 from weft.core.ids import NodeId
-from weft.engine import Ask, Grow, Inputs, Node, NodeContext, Retry
+from weft.engine import Ask, Grow, Inputs, Node, NodeContext, Retry, Work
 from weft.engine.kinds import ask
+from weft.engine.node import Then
 
 
-def grow(*children: Node, then: object = None) -> object:
+def grow(*children: Node, then: Then | None = None) -> Work:
     async def work(context: NodeContext, inputs: Inputs) -> Grow:
-        return Grow(children, tuple(child.id for child in children), then=then)  # type: ignore[arg-type]
+        return Grow(children, tuple(child.id for child in children), then=then)
 
     return work
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -31,6 +32,7 @@ from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
 from weft.engine import Edge, Graph, Inputs, Node, NodeContext, Policy, Retry, Run, Work
+from weft.engine.bound import least_wall_s
 from weft.engine.critical import critical_path, family, shares
 from weft.engine.kinds import Body, Fragment, map_over
 from weft.engine.trace import Trace
@@ -88,7 +90,7 @@ def test_the_largest_share_of_the_path_is_the_first_to_speed_up() -> None:
     first = shares(trace, critical_path(trace))[0]
     assert (first.doing, first.target, first.seconds) == ("work", "long", 4.0)
     assert first.fraction == pytest.approx(4 / 7)
-    assert first.at_best_s == 3.0
+    assert least_wall_s(trace, "long") == 4.0, "short takes its place beside it"
 
 
 def test_one_slot_shows_as_waiting_on_the_path() -> None:
@@ -102,7 +104,7 @@ def test_one_slot_shows_as_waiting_on_the_path() -> None:
     assert trace.max_running == 1
     by_target = {(s.doing, s.target): s for s in shares(trace, critical_path(trace))}
     assert by_target["slot", ""].seconds == 1.0
-    assert by_target["work", "long"].at_best_s == 3.0, "the wait for the slot may vanish too"
+    assert least_wall_s(trace, "long") == 4.0, "the wait for the slot may vanish too"
 
 
 def test_items_of_a_map_and_its_fold_are_own_work() -> None:
@@ -313,7 +315,25 @@ def test_the_path_covers_the_run_without_gaps(jobs: list[Job], slots: int) -> No
     assert trace.max_running <= slots
     found = shares(trace, path)
     assert sum(share.seconds for share in found) == sum(segment.seconds for segment in path)
-    assert all(0 <= share.at_best_s <= trace.wall_s for share in found)
+    assert all(0 <= least_wall_s(trace, share.target) <= trace.wall_s for share in found)
+
+
+@given(programs(), st.data())
+def test_the_bound_is_what_the_run_would_take_if_a_node_were_free(
+    jobs: list[Job], data: st.DataObject
+) -> None:
+    trace = traced(simulate(jobs))
+    assert least_wall_s(trace) == trace.wall_s
+    free = data.draw(st.sampled_from(sorted(trace.nodes)))
+    cheaper = ends([freed(job, free) for job in jobs], 0.0)
+    assert least_wall_s(trace, free) == max(cheaper.values())
+
+
+def freed(job: Job, free: str) -> Job:
+    children = tuple(freed(child, free) for child in job.children)
+    if job.id != free:
+        return replace(job, children=children)
+    return replace(job, children=children, works_s=(0.0,) * len(job.works_s), then_s=0.0)
 
 
 @given(programs(), st.data())
@@ -322,6 +342,7 @@ def test_every_prefix_of_a_run_has_a_path(jobs: list[Job], data: st.DataObject) 
     cut = data.draw(st.integers(0, len(events)))
     path = critical_path(traced(events[:cut]))
     assert all(a.end_s == b.start_s for a, b in pairwise(path))
+    assert 0 <= least_wall_s(traced(events[:cut]), "n0") <= events[-1].at_s
 
 
 def test_ten_thousand_items_are_walked_in_linear_work() -> None:
@@ -393,4 +414,7 @@ def test_a_real_run_is_covered_by_work_and_delays_alone() -> None:
         ("route/small", "work", 5),
     ]
     assert trace.wall_s == sum(segment.seconds for segment in path) == 19
+    assert least_wall_s(trace) == 19
+    assert least_wall_s(trace, "route/small") == 14
+    assert least_wall_s(trace, "note[*]") == 15
     assert trace.all_busy_s() == 1 + 3 * 2 + 3 * 4 + 2 + 2 + 5 + 9

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
-from weft.core.errors import convert
+from weft.core.errors import NodeFailed, convert
 from weft.core.events import Event, HumanAsked, NodeFinished, Outcome
 from weft.core.ids import NodeId, attempt
 from weft.core.values import Usage
@@ -151,6 +151,9 @@ class VirtualExecutor:
             seconds = work.send(None)
         except StopIteration as returned:
             signal = Returned(state, epoch, returned.value)
+        except asyncio.CancelledError:
+            error = NodeFailed("its own code raised CancelledError", node=state.node.id)
+            signal = Raised(state, epoch, error)
         except BaseException as error:
             signal = Raised(state, epoch, convert(error, state.node.id))
         else:

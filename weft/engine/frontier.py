@@ -94,17 +94,17 @@ class Frontier:
             verdict = waiting.count.arrive(source.node.id, outcome)
             if verdict is not None:
                 yield waiting, verdict
-        elif outcome.status == "succeeded":
+        elif outcome.ok or outcome.failure is None:
+            # Left out only when all have ended: a failure counts more, whatever the order.
+            waiting.left_out |= not outcome.ok
             yield from self._met(waiting)
-        elif outcome.failure is None:
-            yield waiting, Verdict(left_out=True)
         else:
             yield waiting, Verdict(failure=_upstream(source))
 
     def _met(self, waiting: NodeState) -> Iterator[Decided]:
         waiting.missing -= 1
         if waiting.missing == 0 and waiting.phase is Phase.PENDING:
-            yield waiting, READY
+            yield waiting, Verdict(left_out=True) if waiting.left_out else READY
 
     def refuse_deadlock(self, nodes: Sequence[Node], parent: NodeState) -> None:
         """Raise `CycleError` when `nodes` would wait for what must wait for `parent`."""

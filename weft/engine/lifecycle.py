@@ -252,6 +252,8 @@ class Lifecycle:
     def _hold(self, state: NodeState, value: Any, error: WeftError | None) -> None:
         """End `state` so, but not before its children have ended."""
         if state.open:
+            if state.phase is not Phase.WAITING:
+                self.out.append(NodeWaiting(state.node.id, self.now))
             self._pause(state, Phase.WAITING)
             state.held = (value, error)
         else:

@@ -110,7 +110,7 @@ class Join:
     """When a node has enough of its inputs, or a growing node enough of its children.
 
     all           every branch succeeded; a child left out on purpose is dropped, an input left
-                  out on purpose leaves the node out too
+                  out on purpose leaves the node out too (a failed input counts more than that)
     any           one branch succeeded
     quorum        `k` branches succeeded
     first_valid   one branch succeeded with a value that `valid` accepts

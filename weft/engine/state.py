@@ -63,11 +63,11 @@ class NodeState:
 
     `order` is its declared place; `epoch` counts starts, pauses and ends, so that late answers are
     recognised; `born` is the parent's attempt that appended it. `missing` counts unmet inputs of an
-    "all" join, `count` serves the other joins and `winners` is what it decided. `open` counts
-    children that have not ended; `held` is the end that waits for them; `awaited` are other nodes
-    that its work waits for. `cause` is the failure that a fallback, a default or a cheaper node
-    stands in for. `tolerated`: a join was decided without it, so that its failure is none of the
-    run.
+    "all" join, and `left_out` says that one was left out on purpose; `count` serves the other joins
+    and `winners` is what it decided. `open` counts children that have not ended; `held` is the end
+    that waits for them; `awaited` are other nodes that its work waits for. `cause` is the failure
+    that a fallback, a default or a cheaper node stands in for. `tolerated`: a join was decided
+    without it, so that its failure is none of the run.
     """
 
     __slots__ = (
@@ -83,6 +83,7 @@ class NodeState:
         "gate",
         "growth",
         "held",
+        "left_out",
         "missing",
         "node",
         "open",
@@ -125,6 +126,7 @@ class NodeState:
         self.cause: Failure | None = None
         self.via: Via = ""
         self.slotted = False
+        self.left_out = False
         self.tolerated = False
 
     @property
