@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from weft.cli.exit_codes import ExitCode
 from weft.cli.values import plain
 from weft.core.values import Usage
+from weft.engine.bound import least_wall_s
 from weft.engine.critical import critical_path, shares
 from weft.engine.trace import NodeTrace, Trace
 
@@ -50,13 +51,20 @@ def _node(trace: Trace, node: NodeTrace) -> dict[str, object]:
 
 def _timings(trace: Trace) -> dict[str, object]:
     path = critical_path(trace)
+    found = shares(trace, path)
+    work = next((share for share in found if share.doing == "work"), None)
+    advice = None
+    if work is not None:
+        at_least_s = least_wall_s(trace, work.target)
+        advice = {"speed_up": work.target, "run_needs_at_least_s": at_least_s}
     return {
         "wall_s": trace.wall_s,
         "nodes_s": trace.all_busy_s(),
         "speed_up": trace.speed_up(),
         "max_running": trace.max_running,
         "critical_path": path,
-        "shares": shares(trace, path),
+        "shares": found,
+        "advice": advice,
     }
 
 

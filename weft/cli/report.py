@@ -13,6 +13,7 @@ from rich.text import Text
 from weft.cli.rows import Row, rows
 from weft.cli.text import amount, clean, duration, listing, money, one_line
 from weft.cli.values import plain
+from weft.engine.bound import least_wall_s
 from weft.engine.critical import Segment, Share, critical_path, shares
 from weft.engine.trace import Trace
 
@@ -68,9 +69,10 @@ def advice(trace: Trace, found: Sequence[Share]) -> Iterator[str]:
     """Sentences on what to speed up first. States only what the trace shows."""
     work = next((share for share in found if share.doing == "work"), None)
     if work is not None and work.fraction >= _WORTH_A_WORD:
+        bound_s = least_wall_s(trace, work.target)
         yield (
             f"Speed up first: {clean(work.target)}, {work.fraction:.0%} of the critical path. "
-            f"Even if it took no time, the run would need at least {duration(work.at_best_s)}."
+            f"Even if it took no time, the run would need at least {duration(bound_s)}."
         )
     for share in found:
         if share.doing == "slot" and share.fraction >= _WORTH_A_WORD:

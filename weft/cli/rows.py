@@ -61,7 +61,8 @@ def _rows(
     tokens: Counter[NodeId],
 ) -> Iterator[Row]:
     below = children.get(node.info.id, [])
-    folded = node.info.kind == "map" or len(below) > _FEW_CHILDREN
+    items = any(child.info.id.startswith(f"{node.info.id}[") for child in below)
+    folded = items or len(below) > _FEW_CHILDREN
     yield _row(node, depth, tokens[node.info.id], _counts(below) if folded and below else "")
     shown = [child for child in below if _failed(child)] if folded else below
     for child in shown[: _MOST_FAILED if folded else None]:

@@ -45,15 +45,13 @@ class Share:
     """Part of the critical path, with what is the same code taken together.
 
     For "work", "delay" and "person", `target` is the node's family (see `family`), for "slot" the
-    resource class ("" for the general limit). `at_best_s` is what the run's wall time cannot fall
-    below when only this is removed: waiting for slots may vanish with it, the other work cannot.
+    resource class ("" for the general limit). `fraction` is of the run's wall time.
     """
 
     doing: PathDoing
     target: str
     seconds: float
     fraction: float
-    at_best_s: float
 
 
 def family(node: NodeId) -> str:
@@ -90,15 +88,8 @@ def shares(trace: Trace, path: Sequence[Segment]) -> tuple[Share, ...]:
             resource = trace.nodes[segment.node].info.resource
             target = resource if resource in trace.limits and resource is not None else ""
         seconds[segment.doing, target] += segment.seconds
-    slots_s = sum(s for (doing, _), s in seconds.items() if doing == "slot")
     found = [
-        Share(
-            doing,
-            target,
-            spent,
-            spent / wall_s,
-            max(0.0, wall_s - slots_s - (spent if doing != "slot" else 0.0)),
-        )
+        Share(doing, target, spent, spent / wall_s)
         for (doing, target), spent in seconds.items()
         if doing != "children"
     ]

@@ -100,6 +100,18 @@ class NodeTrace:
         """When it ended."""
         return None if self.ended is None else self.ended.at_s
 
+    def ended_between(self, after: Moment, before: Moment) -> list[tuple[Moment, NodeId]]:
+        """The children that ended within the two moments, in order."""
+        ends = self.ended_children
+        return ends[
+            bisect_left(ends, (after, NodeId(""))) : bisect_left(ends, (before, NodeId("")))
+        ]
+
+    @property
+    def cancelled(self) -> bool:
+        """True when it ended by being cancelled."""
+        return self.outcome is not None and self.outcome.status == "cancelled"
+
     @property
     def end_rank(self) -> tuple[float, bool, int]:
         """Orders ends: by time, then the cancelled before the others, then as they came.
@@ -107,8 +119,7 @@ class NodeTrace:
         A join's losers are cancelled in the same turn as its winner ends; the winner counts.
         """
         assert self.ended is not None
-        assert self.outcome is not None
-        return self.ended.at_s, self.outcome.status != "cancelled", self.ended.seq
+        return self.ended.at_s, not self.cancelled, self.ended.seq
 
 
 class Trace:
@@ -226,33 +237,43 @@ class Trace:
             return self._item_ended(node, phase.begun, until)
         return None
 
+    def all_waited_for(self, node: NodeTrace, phase: Phase, until: Moment) -> list[NodeTrace]:
+        """Everything that `node` waited for in `phase`, before `until`: children or items."""
+        scopes = [node] if phase.doing == "children" else self._streams_into(node, phase.begun)
+        ended = [
+            self.nodes[child]
+            for scope in scopes
+            for _, child in scope.ended_between(phase.begun, until)
+        ]
+        return [child for child in ended if not child.cancelled] or ended
+
     def _child_ended(self, node: NodeTrace, after: Moment, before: Moment) -> NodeTrace | None:
         """The child of `node` that ended last within the two moments."""
-        ends = node.ended_children
         latest: NodeTrace | None = None
-        for index in range(bisect_left(ends, (before, NodeId(""))) - 1, -1, -1):
-            moment, child = ends[index]
-            if moment <= after or (latest is not None and moment.at_s < latest.end_rank[0]):
+        for moment, child in reversed(node.ended_between(after, before)):
+            if latest is not None and moment.at_s < latest.end_rank[0]:
                 break
             if latest is None or self.nodes[child].end_rank > latest.end_rank:
                 latest = self.nodes[child]
         return latest
 
     def _item_ended(self, node: NodeTrace, after: Moment, before: Moment) -> NodeTrace | None:
-        """The streamed item that `node`, at work between the moments, received last.
+        """The streamed item that `node`, at work between the moments, received last."""
+        items = (
+            self._child_ended(source, after, before) for source in self._streams_into(node, after)
+        )
+        return max(filter(None, items), key=lambda item: item.end_rank, default=None)
 
-        A source that had appended its items but not ended when the work began streams into it.
-        """
-        items = [
-            item
+    def _streams_into(self, node: NodeTrace, began: Moment) -> list[NodeTrace]:
+        """The sources that had appended their items but not ended when the work of `node` began."""
+        return [
+            source
             for source in map(self.nodes.get, node.info.sources)
             if source is not None
             and source.grew is not None
-            and source.grew < after
-            and (source.ended is None or source.ended > after)
-            and (item := self._child_ended(source, after, before)) is not None
+            and source.grew < began
+            and (source.ended is None or source.ended > began)
         ]
-        return max(items, key=lambda item: item.end_rank, default=None)
 
     def busy_s(self, node: NodeTrace) -> float:
         """Seconds of the node's own work, in all attempts.
