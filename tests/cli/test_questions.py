@@ -181,6 +181,33 @@ def test_several_questions_are_asked_one_after_another(terminal: tuple[int, int]
     os.close(terminal[1])
 
 
+def test_what_was_typed_before_the_question_is_no_answer(terminal: tuple[int, int]) -> None:
+    async def main() -> Stage:
+        keyboard = Keyboard(terminal[0])
+        stage = Stage({}, keyboard)
+
+        async def script() -> None:
+            stage.play(*asks(OTHER))
+            while "colour" not in stage.out.getvalue():
+                await asyncio.sleep(0)
+            os.write(terminal[1], b"red\nno!\n")
+            await stage.answered.wait()
+            stage.answered.clear()
+            while keyboard._lines.empty():
+                await asyncio.sleep(0)
+            stage.play(*asks(ASK))
+            while "approve" not in stage.out.getvalue():
+                await asyncio.sleep(0)
+            os.write(terminal[1], b"yes\n")
+            await stage.answered.wait()
+
+        await stage.serving(script)
+        return stage
+
+    assert asyncio.run(main()).answers == {"colour": "red", "approve": "yes"}
+    os.close(terminal[1])
+
+
 def test_a_prompt_ends_with_its_node(terminal: tuple[int, int]) -> None:
     async def main() -> Stage:
         stage = Stage({}, Keyboard(terminal[0]))

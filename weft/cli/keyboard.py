@@ -10,6 +10,11 @@ import asyncio
 import os
 import threading
 
+try:
+    import termios
+except ImportError:  # there are none on Windows
+    termios = None  # type: ignore[assignment]
+
 
 class Keyboard:
     """The lines typed on file descriptor `fd`, one for each call of `line`."""
@@ -20,17 +25,19 @@ class Keyboard:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    async def line(self) -> str | None:
-        """The next line, without its end; None when there will be no more.
+    def forget(self) -> None:
+        """Drop what was typed until now: it cannot be meant for a question not yet shown."""
+        if termios is not None and os.isatty(self._fd):
+            termios.tcflush(self._fd, termios.TCIFLUSH)
+        while not self._closed and not self._lines.empty():
+            self._closed = self._lines.get_nowait() is None
 
-        Lines typed before they were asked for are dropped: they answer something else.
-        """
+    async def line(self) -> str | None:
+        """The next line, without its end; None when there will be no more."""
         if self._thread is None:
             loop = asyncio.get_running_loop()
             self._thread = threading.Thread(target=self._read, args=(loop,), daemon=True)
             self._thread.start()
-        while not self._closed and not self._lines.empty():
-            self._closed = self._lines.get_nowait() is None
         if self._closed:
             return None
         line = await self._lines.get()

@@ -87,6 +87,7 @@ class Questions:
     async def _prompted(self, question: HumanAsked, run: Asked, progress: Progress) -> bool:
         """Ask until there is an answer, or the node ends without one; False when stdin ends."""
         assert self._keyboard is not None
+        self._keyboard.forget()
         with progress.paused() as console:
             console.print()
             console.print(clean(question.node), style="bold", end=" asks: ")
