@@ -20,4 +20,5 @@ def delay_s(retry: Retry, attempt: int, node: NodeId, error: WeftError, seed: in
         delay = retry.max_delay_s
     draw = Random(f"{seed}:{node}:{attempt}").random()  # noqa: S311 - jitter, not a secret
     delay *= 1 + retry.jitter * (2 * draw - 1)
-    return max(delay, float(getattr(error, "retry_after_s", None) or 0.0))
+    asked_s = getattr(error, "retry_after_s", None)
+    return max(delay, asked_s) if isinstance(asked_s, int | float) else delay

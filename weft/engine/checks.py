@@ -6,10 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError as Cycle
 from graphlib import TopologicalSorter
+from typing import get_args
 
 from weft.core.errors import CycleError, DuplicateName, JoinError, UnknownReference
 from weft.core.ids import NodeId, parent_of
-from weft.engine.node import Grow, Join, Node
+from weft.engine.node import Grow, Join, JoinMode, Node
+
+_MODES = get_args(JoinMode)
 
 
 def check(nodes: Sequence[Node], known: Collection[NodeId] = ()) -> list[NodeId]:
@@ -54,13 +57,19 @@ def check_growth(grow: Grow, node: NodeId) -> None:
 
 def check_join(join: Join, branches: int, node: NodeId) -> None:
     """Raise `JoinError` when `join` over so many branches can never be satisfied."""
+    if join.mode == "all":
+        return
+    if join.mode not in _MODES:
+        raise JoinError(
+            f"there is no join {join.mode!r}", node=node, hint=f"use one of {', '.join(_MODES)}"
+        )
     if join.mode == "quorum" and not 1 <= join.k <= max(branches, 1):
         raise JoinError(
             f"a quorum of {join.k} of {branches} branches can never be met",
             node=node,
             hint=f"k must be from 1 to {branches}",
         )
-    if join.mode != "all" and branches == 0:
+    if branches == 0:
         raise JoinError(
             f"a join {join.mode!r} without branches owns nothing to join",
             node=node,

@@ -27,7 +27,7 @@ class RunResult:
 
     run: RunId
     status: RunStatus
-    outcomes: Mapping[NodeId, Outcome]
+    outcomes: Mapping[NodeId, Outcome] = field(repr=False)  # values may be large
     usage: Usage
     wall_s: float
     reasons: tuple[str, ...] = ()

@@ -201,8 +201,7 @@ class Run:
             signal = Raised(state, epoch, convert(error, state.node.id))
         else:
             signal = Returned(state, epoch, value)
-        if state.epoch == epoch:
-            del self._tasks[state]
+        if state.epoch == epoch and self._tasks.pop(state, None) is not None:
             if self._tasks or self._turn_is_due:
                 self._signal(signal)
             else:  # nothing else can come in this turn
