@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from weft.core.errors import BuildError, ModelRequestError, WeftError
-from weft.core.ports import ModelClient
+from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
+from weft.core.values import Message
 from weft.workflow.document.declarations import ModelSpec
 from weft.workflow.imports import build_error, function_of
 from weft.workflow.unit import Unit
@@ -59,6 +60,16 @@ class Models:
         if key not in self._clients:
             self._clients[key] = self._make(unit, spec)
         return self._clients[key]
+
+    async def warm(self, unit: Unit) -> None:
+        """Load the weights of all local models that `unit` declares, so that no run waits for it.
+
+        Raises: `BuildError`, `ModelError`.
+        """
+        word = ModelRequest((Message("user", "Hello"),), sampling=Sampling(max_tokens=1))
+        for name, spec in unit.document.models.items():
+            if spec.use == "local":
+                await complete(self.client(unit, name), word)
 
     async def aclose(self) -> None:
         """Close every client made here. Harmless when repeated."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.scalarstring import LiteralScalarString
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from weft.workflow.document.document import Document
 
@@ -44,17 +44,27 @@ def _styled(value: Any, indent: int, *, inline: bool = True) -> Any:
     styled: CommentedMap | CommentedSeq
     if isinstance(value, dict):
         styled = CommentedMap(
-            {key: _styled(item, indent + 2 + len(key)) for key, item in value.items()}
+            {_key(key): _styled(item, indent + 2 + len(key)) for key, item in value.items()}
         )
     elif isinstance(value, list):
         styled = CommentedSeq([_styled(item, indent + 4) for item in value])
-    elif isinstance(value, str) and "\n" in value:
-        return LiteralScalarString(value)
+    elif isinstance(value, str):
+        return _text(value)
     else:
         return value
     if not value or (inline and _fits(value, indent)):
         styled.fa.set_flow_style()
     return styled
+
+
+def _key(text: str) -> str:
+    return text if text.isprintable() else DoubleQuotedScalarString(text)
+
+
+def _text(text: str) -> str:
+    if _is_block(text):
+        return LiteralScalarString(text)
+    return _key(text)
 
 
 def _fits(value: Any, indent: int) -> bool:
@@ -66,4 +76,15 @@ def _has_lines(value: Any) -> bool:
         return any(_has_lines(item) for item in value.values())
     if isinstance(value, list):
         return any(_has_lines(item) for item in value)
-    return isinstance(value, str) and "\n" in value
+    return isinstance(value, str) and _is_block(value)
+
+
+def _is_block(text: str) -> bool:
+    """True for several lines that can stand in a file as they are."""
+    lines = text.removesuffix("\n").split("\n")
+    ends_well = bool(lines[-1]) and not text[0].isspace()
+    return "\n" in text and ends_well and all(_is_plain_line(line) for line in lines)
+
+
+def _is_plain_line(line: str) -> bool:
+    return line.replace("\t", " ").isprintable() and line == line.rstrip()

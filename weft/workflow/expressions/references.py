@@ -148,7 +148,7 @@ def _check_known(what: str, name: str, known: Iterable[str], line: int) -> None:
 def _reference(node: nodes.Node, guarded: bool) -> Reference | None:
     """The name and the path, when `node` is nothing else."""
     steps: list[str | int] = []
-    while True:
+    while len(steps) <= _MAX_DEPTH:
         match node:
             case nodes.Name():
                 return Reference(node.name, tuple(reversed(steps)), node.lineno or 1, guarded)
@@ -159,6 +159,7 @@ def _reference(node: nodes.Node, guarded: bool) -> Reference | None:
             case _:
                 return None
         node = inner
+    return None
 
 
 def _is_guard(node: nodes.Node) -> bool:
