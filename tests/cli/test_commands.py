@@ -135,6 +135,14 @@ def test_json_is_one_document(folder: Path) -> None:
     assert "a tool prints to stdout" in ran.stderr
 
 
+def test_a_comparison_measures_the_run_one_node_at_a_time(folder: Path) -> None:
+    ran = weft("run", "greet.yaml", "-i", "name=Ada", "--compare", "--json")
+    timings = json.loads(ran.stdout)["timings"]
+    assert timings["serial_wall_s"] > 0
+    assert ran.stderr.count("greeting succeeded in") == 2
+    assert "measured speed-up" in weft("run", "greet.yaml", "-i", "name=Ada", "--compare").stdout
+
+
 def test_inputs_come_from_a_file_and_options_win(folder: Path) -> None:
     (folder / "in.json").write_text('{"name": "Ada", "times": 3}')
     ran = weft("run", "greet.yaml", "--inputs-file", "in.json", "-i", "times=1", "--json")

@@ -73,6 +73,12 @@ def test_exit_statuses_tell_wrong_usage_from_failure(
     assert complained(error, capsys)[0] == code
 
 
+def test_errors_are_told_out_of_their_task_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    group = ExceptionGroup("a", [ExceptionGroup("b", [InputError("the cause")])])
+    code, _, err = complained(group, capsys)
+    assert (code, err) == (2, "error: the cause\n")
+
+
 def test_a_bug_is_told_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     _, _, err = complained(ZeroDivisionError("division by zero"), capsys)
     assert err.startswith("error: ZeroDivisionError: division by zero")

@@ -13,6 +13,7 @@ from weft.cli.console import console_on
 from weft.cli.keyboard import Keyboard
 from weft.cli.progress.quiet import QuietProgress
 from weft.cli.questions import Questions
+from weft.core.errors import UnknownReference
 from weft.core.events import (
     Event,
     HumanAnswered,
@@ -41,6 +42,7 @@ class Stage:
         self.cancelled = asyncio.Event()
         self.answered = asyncio.Event()
         self.reason = ""
+        self.gone: set[NodeId] = set()
         self.play(RunStarted(RunId("r"), "f", "", tuple(map(info, (ASK, OTHER, WORK))), {}))
 
     def play(self, *events: Event) -> None:
@@ -49,6 +51,8 @@ class Stage:
             self.questions(event)
 
     def answer(self, node: NodeId, value: object) -> None:
+        if node in self.gone:
+            raise UnknownReference(f"{node} asks nothing")
         self.answers[node] = value
         self.play(HumanAnswered(node, 1.0), NodeFinished(node, Outcome("succeeded", value), 1.0))
         self.answered.set()
@@ -178,6 +182,25 @@ def test_several_questions_are_asked_one_after_another(terminal: tuple[int, int]
     stage = asyncio.run(main())
     assert stage.answers == {"approve": "fine", "colour": "blue"}
     assert stage.out.getvalue().index("approve") < stage.out.getvalue().index("colour")
+    os.close(terminal[1])
+
+
+def test_an_answer_to_a_question_that_went_away_is_dropped(terminal: tuple[int, int]) -> None:
+    async def main() -> Stage:
+        stage = Stage({"approve": "yes"}, Keyboard(terminal[0]))
+        stage.gone.add(ASK)
+
+        async def script() -> None:
+            stage.play(*asks(ASK), *asks(OTHER))
+            while "colour" not in stage.out.getvalue():
+                await asyncio.sleep(0)
+            os.write(terminal[1], b"red\n")
+            await stage.answered.wait()
+
+        await stage.serving(script)
+        return stage
+
+    assert asyncio.run(main()).answers == {"colour": "red"}
     os.close(terminal[1])
 
 

@@ -154,3 +154,33 @@ def test_the_document_of_the_brief() -> None:
     assert timings["speed_up"] == pytest.approx(timings["nodes_s"] / timings["wall_s"])
     assert timings["critical_path"][0]["node"] == "list_documents"
     assert timings["shares"][0]["doing"] == "slot"
+
+
+def test_a_long_report_is_cut_and_says_so() -> None:
+    events = simulate([Job(f"n{i}") for i in range(300)])
+    reasons = tuple(f"reason {i}" for i in range(9))
+    leaked = tuple(NodeId(f"n{i}") for i in range(9))
+    shown = reported([*events[:-1], RunFinished("partial", Usage(), reasons, 1.0, leaked)])
+    assert "flow ended with a partial result in 1.00 s" in shown
+    assert "reason 4\n  and 4 more reasons" in shown
+    assert "did not stop when cancelled: n0, n1, n2, n3, n4 and 4 more" in shown
+    assert "… and 100 more rows; --json has them all" in shown
+
+
+def test_a_path_of_many_steps_is_told_by_its_longest() -> None:
+    chain = [Job(f"n{i}", (1.0 + i % 7,), (f"n{i - 1}",) if i else ()) for i in range(70)]
+    shown = reported(simulate(chain))
+    assert shown.count("%") == 20
+    assert shown.count("(6 shorter steps)") == 10
+    assert "Speed up first" not in shown, "no step is worth a word"
+
+
+def test_waiting_for_the_next_attempt_is_told() -> None:
+    shown = reported(simulate([Job("call", (1.0, 1.0), delay_s=8.0)]))
+    assert "Waiting for the next attempt of call took 80%." in shown
+    assert "Speed up first: call, 20% of the critical path." in shown
+    assert "would need at least 8.00 s." in shown
+
+
+def test_a_run_of_nothing_has_a_report() -> None:
+    assert "flow succeeded in 0 ms" in reported(simulate([]))

@@ -25,21 +25,26 @@ def complaints(*, debug: bool, as_json: bool = False) -> Iterator[None]:
     """
     try:
         yield
-    except WeftError as error:
-        if debug:
-            raise
-        complain(error, as_json)
-        raise typer.Exit(code_of(error)) from None
     except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
         raise
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-    except Exception as error:
+    except Exception as raised:
         if debug:
             raise
-        bug = InternalError(f"{type(error).__name__}: {error} (--debug shows where it comes from)")
-        complain(bug, as_json)
-        raise typer.Exit(ExitCode.FAILED) from None
+        error = _told(raised)
+        complain(error, as_json)
+        raise typer.Exit(code_of(error)) from None
+
+
+def _told(raised: Exception) -> WeftError:
+    """The error itself, out of the task groups around it; any other exception as our bug."""
+    while isinstance(raised, ExceptionGroup) and len(raised.exceptions) == 1:
+        raised = raised.exceptions[0]
+    if isinstance(raised, WeftError):
+        return raised
+    text = f"{type(raised).__name__}: {raised} (--debug shows where it comes from)"
+    return InternalError(text)
 
 
 def complain(error: WeftError, as_json: bool = False) -> None:

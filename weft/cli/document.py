@@ -15,9 +15,13 @@ from weft.engine.trace import NodeTrace, Trace
 
 
 def document(
-    trace: Trace, outputs: Mapping[str, object], missing: Mapping[str, str], code: ExitCode
+    trace: Trace,
+    outputs: Mapping[str, object],
+    missing: Mapping[str, str],
+    code: ExitCode,
+    serial_wall_s: float | None = None,
 ) -> str:
-    """The run as JSON text on one line."""
+    """The run as JSON text on one line; `serial_wall_s` as in the report."""
     found = {
         "run": trace.run,
         "flow": trace.flow,
@@ -29,7 +33,7 @@ def document(
         "leaked": trace.leaked,
         "outcomes": {node.info.id: _node(trace, node) for node in trace.nodes.values()},
         "usage": _usage(trace.usage),
-        "timings": _timings(trace),
+        "timings": {**_timings(trace), "serial_wall_s": serial_wall_s},
     }
     return json.dumps(plain(found))
 

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
+from functools import cache
 
-try:
+if sys.platform != "win32":
     import termios
-except ImportError:  # there are none on Windows
-    termios = None  # type: ignore[assignment]
+
+
+@cache
+def keyboard() -> Keyboard | None:
+    """The person at this process's terminal; None when there is nobody. Always the same one."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    return Keyboard(sys.stdin.fileno())
 
 
 class Keyboard:
@@ -27,7 +35,7 @@ class Keyboard:
 
     def forget(self) -> None:
         """Drop what was typed until now: it cannot be meant for a question not yet shown."""
-        if termios is not None and os.isatty(self._fd):
+        if sys.platform != "win32" and os.isatty(self._fd):
             termios.tcflush(self._fd, termios.TCIFLUSH)
         while not self._closed and not self._lines.empty():
             self._closed = self._lines.get_nowait() is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Protocol
 
 from weft.cli.answer import expected, parse_answer
@@ -11,7 +12,7 @@ from weft.cli.keyboard import Keyboard
 from weft.cli.progress import Progress
 from weft.cli.text import clean
 from weft.cli.values import Json
-from weft.core.errors import InputError
+from weft.core.errors import InputError, UnknownReference
 from weft.core.events import Event, HumanAsked, NodeFinished
 from weft.core.ids import NodeId
 from weft.engine.trace import Trace
@@ -75,7 +76,7 @@ class Questions:
         if question.node in self._given:
             self._used.add(question.node)
             try:
-                run.answer(question.node, parse_answer(self._given[question.node], question.schema))
+                self._answer(question, self._given[question.node], run)
             except InputError as error:
                 error.node = question.node
                 self.mistake = error
@@ -83,6 +84,11 @@ class Questions:
         elif self._keyboard is None or not await self._prompted(question, run, progress):
             self._unanswerable[question.node] = None
             self._heard.set()
+
+    def _answer(self, question: HumanAsked, text: str, run: Asked) -> None:
+        value = parse_answer(text, question.schema)
+        with suppress(UnknownReference):  # the question went away in the meantime
+            run.answer(question.node, value)
 
     async def _prompted(self, question: HumanAsked, run: Asked, progress: Progress) -> bool:
         """Ask until there is an answer, or the node ends without one; False when stdin ends."""
@@ -99,7 +105,7 @@ class Questions:
                 if line is None:
                     return self._trace.nodes[question.node].ended is not None
                 try:
-                    run.answer(question.node, parse_answer(line, question.schema))
+                    self._answer(question, line, run)
                     return True
                 except InputError as error:
                     console.print(clean(error.message), style="red")

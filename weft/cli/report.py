@@ -35,12 +35,19 @@ _WAITS = {"slot": "waits for a slot", "delay": "waits to try again", "person": "
 
 
 def print_report(
-    console: Console, trace: Trace, outputs: Mapping[str, object], missing: Mapping[str, str]
+    console: Console,
+    trace: Trace,
+    outputs: Mapping[str, object],
+    missing: Mapping[str, str],
+    serial_wall_s: float | None = None,
 ) -> None:
-    """Everything about a run that has ended."""
+    """Everything about a run that has ended.
+
+    `serial_wall_s`: what the same workflow took one node at a time, where that was measured.
+    """
     _headline(console, trace)
     _outcomes(console, rows(trace))
-    _times(console, trace)
+    _times(console, trace, serial_wall_s)
     path = critical_path(trace)
     _path(console, trace, path)
     console.print()
@@ -125,13 +132,19 @@ def _outcomes(console: Console, found: Sequence[Row]) -> None:
     console.print()
 
 
-def _times(console: Console, trace: Trace) -> None:
+def _times(console: Console, trace: Trace, serial_wall_s: float | None) -> None:
     usage, speed_up = trace.usage, trace.speed_up()
     parts = [f"wall time {duration(trace.wall_s)}", f"node times {duration(trace.all_busy_s())}"]
     parts.append(f"at most {trace.max_running:,} at once")
     console.print(" · ".join(parts), style="bold")
     if speed_up is not None:
         console.print(f"parallel speed-up {speed_up:.1f}x (node times over wall time)")
+    if serial_wall_s is not None and trace.wall_s:
+        console.print(
+            f"measured speed-up {serial_wall_s / trace.wall_s:.1f}x "
+            f"({duration(serial_wall_s)} one node at a time, models loaded before both)",
+            style="bold green",
+        )
     if usage.tokens:
         spent = [f"{usage.prompt_tokens:,} prompt tokens", f"{usage.completion_tokens:,} generated"]
         spent.append(amount(usage.requests, "request"))

@@ -15,7 +15,7 @@ from weft.cli.document import document
 from weft.cli.events_file import events_file
 from weft.cli.exit_codes import ExitCode
 from weft.cli.interrupts import interrupts, leave_at_once
-from weft.cli.keyboard import Keyboard
+from weft.cli.keyboard import keyboard
 from weft.cli.progress import Progress
 from weft.cli.progress.lines import LineProgress
 from weft.cli.progress.live import LiveProgress
@@ -33,7 +33,7 @@ from weft.core.fakes import MemoryStore
 from weft.engine.trace import Trace
 
 if TYPE_CHECKING:
-    from weft.workflow import Flow, FlowResult, FlowRun
+    from weft.workflow import Flow, FlowResult, FlowRun, Models
 
 _BY_STATUS = {
     "succeeded": ExitCode.SUCCEEDED,
@@ -45,7 +45,10 @@ _BY_STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the command line asks of a run, beside its inputs. `answers` are texts by node."""
+    """What the command line asks of a run, beside its inputs. `answers` are texts by node.
+
+    `silent`: progress is shown, and nothing printed afterwards.
+    """
 
     as_json: bool = False
     quiet: bool = False
@@ -55,12 +58,24 @@ class Wishes:
     deadline_s: float | None = None
     answers: Mapping[str, str] = field(default_factory=dict)
     cache: bool = True
+    silent: bool = False
 
 
 class Session:
-    """Runs `flow` once with `inputs`."""
+    """Runs `flow` once with `inputs`; with `models`, if given, which stay open.
 
-    def __init__(self, flow: Flow, inputs: Mapping[str, object], wishes: Wishes) -> None:
+    `serial_wall_s`: what the same workflow took one node at a time, if that was measured.
+    """
+
+    def __init__(
+        self,
+        flow: Flow,
+        inputs: Mapping[str, object],
+        wishes: Wishes,
+        models: Models | None = None,
+    ) -> None:
+        self.serial_wall_s: float | None = None
+        self._models = models
         self._flow = flow
         self._inputs = inputs
         self._wishes = wishes
@@ -68,9 +83,7 @@ class Session:
         self._speech = Speech()
         self._interrupted = False
         self._progress = self._chosen_progress()
-        at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
-        keyboard = Keyboard(sys.stdin.fileno()) if at_terminal else None
-        self._questions = Questions(self._trace, wishes.answers, keyboard)
+        self._questions = Questions(self._trace, wishes.answers, keyboard())
 
     async def run(self) -> ExitCode:
         """Run to the end and print what is asked for.
@@ -102,17 +115,21 @@ class Session:
             self._inputs,
             listeners=listeners,
             store=None if self._wishes.cache else MemoryStore(),
+            models=self._models,
             concurrency=self._wishes.concurrency,
             deadline_s=self._wishes.deadline_s,
         )
         with interrupts(lambda: self._stop(run)):
-            async with self._progress.shown():
-                answering = asyncio.create_task(self._questions.serve(run, self._progress))
-                try:
-                    return await run.wait()
-                finally:
-                    answering.cancel()
-                    await asyncio.wait([answering])
+            async with self._progress.shown(), asyncio.TaskGroup() as tasks:
+                answering = tasks.create_task(self._questions.serve(run, self._progress))
+                result = await run.wait()
+                answering.cancel()
+            return result
+
+    @property
+    def wall_s(self) -> float:
+        """How long the run took, in seconds."""
+        return self._trace.wall_s
 
     def _stop(self, run: FlowRun) -> None:
         self._interrupted = True
@@ -147,12 +164,17 @@ class Session:
 
     def _print(self, result: FlowResult, code: ExitCode) -> None:
         screen = console.stdout()
+        if self._wishes.silent:
+            return
         if self._wishes.as_json:
-            sys.stdout.write(document(self._trace, result.outputs, result.missing, code) + "\n")
+            text = document(
+                self._trace, result.outputs, result.missing, code, serial_wall_s=self.serial_wall_s
+            )
+            sys.stdout.write(text + "\n")
         elif self._wishes.quiet:
             print_outputs(screen, result.outputs, result.missing)
         else:
-            print_report(screen, self._trace, result.outputs, result.missing)
+            print_report(screen, self._trace, result.outputs, result.missing, self.serial_wall_s)
         for node in self._questions.unused():
             self._warn(f"no node asked for the answer to {node}")
 

@@ -67,6 +67,12 @@ def run(
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Ignore results kept from earlier runs.")
     ] = False,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare", help="Run it one node at a time first, and print the measured speed-up."
+        ),
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the outputs and nothing else.")
     ] = False,
@@ -77,6 +83,7 @@ def run(
     answers = pairs(answer or (), "--answer")
     deadline_s = None if deadline is None else seconds(deadline)
     with complaints(debug=debug, as_json=as_json):
+        from weft.cli.comparison import compared
         from weft.cli.session import Session, Wishes
         from weft.workflow import load
 
@@ -87,5 +94,6 @@ def run(
         )
         inputs = {} if inputs_file is None else read_inputs(inputs_file)
         inputs |= flow.coerce_inputs(texts)
-        code = asyncio.run(Session(flow, inputs, wishes).run())
+        running = compared(flow, inputs, wishes) if compare else Session(flow, inputs, wishes).run()
+        code = asyncio.run(running)
     raise typer.Exit(code)
