@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.core.errors import WeftError
+from weft.serving.local.failure import converted
 from weft.serving.local.intake import Intake
 from weft.serving.local.network import Network
 from weft.serving.local.options import LocalOptions
@@ -57,8 +58,8 @@ class Batcher:
         """Queue a request by its priority, then by arrival; a bad one gets its error at once."""
         try:
             row = self._intake.row(ticket)
-        except WeftError as error:
-            ticket.put(error)
+        except BaseException as error:  # noqa: BLE001 - the libraries panic outside Exception
+            ticket.put(converted("the request cannot be prepared", error))
         else:
             heapq.heappush(self._waiting, (-ticket.request.priority, next(self._order), row))
 
@@ -163,6 +164,6 @@ class Batcher:
     def _advance(self, row: Row, logits: NDArray[np.float32]) -> None:
         try:
             row.advance(logits, self._name)
-        except WeftError as error:
+        except BaseException as error:  # noqa: BLE001 - one row's failure is not its neighbours'
             row.done = True
-            row.ticket.put(error)
+            row.ticket.put(converted("the answer cannot be continued", error))

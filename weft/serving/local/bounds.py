@@ -1,4 +1,4 @@
-"""Upper bounds for the strings and arrays of a JSON Schema that has none.
+"""Upper bounds for the arrays of a JSON Schema that has none.
 
 Knows JSON Schema keywords; knows nothing of models.
 """
@@ -10,40 +10,34 @@ from typing import Any
 
 from weft.core.values import JsonSchema
 
-_ONE = ("items", "additionalProperties", "not", "if", "then", "else", "contains")
+_ONE = ("items", "additionalProperties")
 _MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
-_NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_NAMED = ("properties", "patternProperties", "$defs", "definitions")
 
 
-def bounded(schema: JsonSchema, *, max_chars: int | None, max_items: int | None) -> dict[str, Any]:
-    """A copy in which every string and array has an upper bound. What validates still validates.
+def bounded(schema: JsonSchema, max_items: int) -> dict[str, Any]:
+    """A copy in which every array has at most `max_items` items, unless it says otherwise.
 
-    A schema's own bound stays; a larger lower bound raises the new upper one. Schemas that fix
-    their values (`enum`, `const`) and strings with a `format` or `pattern` stay as they are.
+    What fits the copy fits the schema. An array's own upper bound stays, and its lower bound raises
+    a new upper one; arrays that are fixed by `enum` or `const` stay as they are.
     """
-    bounds = {"string": ("Length", max_chars), "array": ("Items", max_items)}
-    return _bounded(schema, {k: (w, n) for k, (w, n) in bounds.items() if n is not None})
-
-
-def _bounded(schema: Mapping[str, Any], bounds: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
-    result = {key: _inside(key, value, bounds) for key, value in schema.items()}
-    if result.keys() & {"enum", "const", "format", "pattern", "$ref"}:
-        return result
+    result = {key: _inside(key, value, max_items) for key, value in schema.items()}
     kinds = schema.get("type")
-    for kind, (word, limit) in bounds.items():
-        if kind == kinds or (isinstance(kinds, list | tuple) and kind in kinds):
-            result.setdefault(f"max{word}", max(limit, schema.get(f"min{word}", 0)))
+    is_array = kinds == "array" or (isinstance(kinds, list | tuple) and "array" in kinds)
+    if is_array and not result.keys() & {"enum", "const"}:
+        result.setdefault("maxItems", max(max_items, schema.get("minItems", 0)))
     return result
 
 
-def _inside(key: str, value: Any, bounds: Mapping[str, tuple[str, int]]) -> Any:
-    if key in _ONE and isinstance(value, Mapping):
-        return _bounded(value, bounds)
+def _inside(key: str, value: Any, max_items: int) -> Any:
+    if key in _ONE:
+        return _bounded(value, max_items)
     if key in _MANY and isinstance(value, list | tuple):
-        return [_bounded(one, bounds) if isinstance(one, Mapping) else one for one in value]
+        return [_bounded(one, max_items) for one in value]
     if key in _NAMED and isinstance(value, Mapping):
-        return {
-            name: _bounded(one, bounds) if isinstance(one, Mapping) else one
-            for name, one in value.items()
-        }
+        return {name: _bounded(one, max_items) for name, one in value.items()}
     return value
+
+
+def _bounded(value: Any, max_items: int) -> Any:
+    return bounded(value, max_items) if isinstance(value, Mapping) else value

@@ -47,6 +47,11 @@ class KvCache:
         """Copy the first `columns` tokens of slot `source` to slot `target`."""
         self._buffer[:, :, target, :, :columns] = self._buffer[:, :, source, :, :columns]
 
+    def written(self, slot: int, column: int) -> bool:
+        """Whether every layer has put a key there."""
+        keys = self._buffer[:, 0, slot, :, column]  # [layers, kv_heads, head_dim]
+        return bool(keys.flatten(1).any(dim=1).all())
+
 
 def _power_of_two(size: int, at_least: int = 1) -> int:
     return max(1 << (size - 1).bit_length(), at_least)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from llguidance import LLMatcher
@@ -17,21 +16,31 @@ from numpy.typing import NDArray
 from weft.core.errors import ModelRequestError
 from weft.core.values import JsonSchema
 from weft.serving.local.bounds import bounded
+from weft.serving.local.json_watch import EXPONENT, NUMBER, QUOTE, JsonWatch
 from weft.serving.local.options import LocalOptions
-
-if TYPE_CHECKING:
-    from llguidance import LLTokenizer
+from weft.serving.local.vocabulary import Vocabulary
 
 # fixed separators: a small model that may choose its white space can write it for ever
 _STYLE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 _KEPT = 64
+_NUMBER_CHARS = 20
+_REASON_CHARS = 300
 
 
 class Grammar:
-    """Where one answer stands in its grammar."""
+    """Where one answer stands in its grammar.
 
-    def __init__(self, matcher: LLMatcher) -> None:
+    Where the grammar leaves a choice, numbers are written without exponent and end at 20
+    characters, so that they stay finite, and strings end at `max_string_chars`.
+    """
+
+    def __init__(
+        self, matcher: LLMatcher, vocabulary: Vocabulary, max_string_chars: int | None
+    ) -> None:
         self._matcher = matcher
+        self._vocabulary = vocabulary
+        self._max_string_chars = max_string_chars
+        self._watch = JsonWatch()
 
     @property
     def finished(self) -> bool:
@@ -48,21 +57,32 @@ class Grammar:
 
         Raises: `ModelRequestError` when the schema has become too complex to follow.
         """
-        allowed = np.frombuffer(self._matcher.compute_logit_bias(), dtype=np.uint8)
+        allowed = np.frombuffer(self._matcher.compute_logit_bias(), dtype=np.uint8) != 0
         self._check()
-        logits[allowed == 0] = -np.inf
+        preferred = allowed & self._preferred()
+        logits[~(preferred if preferred.any() else allowed)] = -np.inf
+
+    def _preferred(self) -> NDArray[np.bool_] | np.bool_:
+        watch, words = self._watch, self._vocabulary
+        if watch.number_chars >= _NUMBER_CHARS:
+            return ~words.beginning_with(NUMBER)
+        if watch.number_chars:
+            return ~words.beginning_with(EXPONENT)
+        if self._max_string_chars is not None and watch.string_chars > self._max_string_chars:
+            return words.beginning_with(QUOTE)
+        return np.True_
 
     def accept(self, token: int) -> None:
         """Take the token that was drawn."""
         self._matcher.consume_token(token)
         self._check()
+        self._watch.read(self._vocabulary.bytes_of(token))
 
     def forced(self) -> list[int]:
         """Take and return the tokens that must follow now whatever the model says."""
         tokens: list[int] = self._matcher.compute_ff_tokens()
-        if tokens:
-            self._matcher.consume_tokens(tokens)
-            self._check()
+        for token in tokens:
+            self.accept(token)
         return tokens
 
     def _check(self) -> None:
@@ -73,9 +93,9 @@ class Grammar:
 class GrammarCompiler:
     """Compiles schemas for one vocabulary; the last few are kept."""
 
-    def __init__(self, trie: LLTokenizer, options: LocalOptions) -> None:
-        self._trie = trie
-        self._max_chars = options.max_string_chars
+    def __init__(self, vocabulary: Vocabulary, options: LocalOptions) -> None:
+        self._vocabulary = vocabulary
+        self._max_string_chars = options.max_string_chars
         self._max_items = options.max_items
         self._compiled: OrderedDict[str, LLMatcher] = OrderedDict()
 
@@ -85,27 +105,29 @@ class GrammarCompiler:
         Raises: `ModelRequestError` for a schema that is wrong, that nothing fits, or that uses a
         keyword which cannot be enforced.
         """
-        limited = bounded(schema, max_chars=self._max_chars, max_items=self._max_items)
-        text = json.dumps(limited, default=_plain)
+        try:
+            limited = schema if self._max_items is None else bounded(schema, self._max_items)
+            text = json.dumps(limited, default=_plain, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise _refused(str(error)) from error
         matcher = self._compiled.get(text) or self._compile(text)
         self._compiled[text] = matcher
         self._compiled.move_to_end(text)
         if len(self._compiled) > _KEPT:
             self._compiled.popitem(last=False)
-        return Grammar(matcher.deep_copy())
+        return Grammar(matcher.deep_copy(), self._vocabulary, self._max_string_chars)
 
     def _compile(self, schema: str) -> LLMatcher:
         grammar = LLMatcher.grammar_from_json_schema(schema, overrides=_STYLE)
-        matcher = LLMatcher(self._trie, grammar, log_level=0)
+        matcher = LLMatcher(self._vocabulary.trie, grammar, log_level=0)
         if matcher.is_error():
             raise _refused(matcher.get_error())
         return matcher
 
 
 def _refused(reason: str) -> ModelRequestError:
-    first = reason.strip().partition("\n")[0]
     return ModelRequestError(
-        f"the schema cannot be enforced: {first}",
+        f"the schema cannot be enforced: {' '.join(reason.split())[:_REASON_CHARS]}",
         hint="leave out what it names, and check that afterwards",
     )
 
@@ -113,4 +135,4 @@ def _refused(reason: str) -> ModelRequestError:
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
-    raise ModelRequestError(f"a schema holds {type(value).__name__}, which is not JSON")
+    raise TypeError(f"it holds a {type(value).__name__}, which is not JSON")

@@ -33,7 +33,7 @@ class Intake:
         self._habits = habits
         self._context_tokens = context_tokens
         self._default_max_tokens = options.default_max_tokens
-        self._grammars = GrammarCompiler(vocabulary.trie, options)
+        self._grammars = GrammarCompiler(vocabulary, options)
 
     def row(self, ticket: Ticket) -> Row:
         """Raises: `ModelRequestError` for a request that this model cannot answer as it is."""

@@ -20,12 +20,13 @@ from weft.serving.local import attention
 from weft.serving.local.cache import KvCache
 from weft.serving.local.cores import model_threads
 from weft.serving.local.options import LocalOptions
+from weft.serving.local.packed_linear import pack_linears
 from weft.serving.local.packing import Span, pack
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from transformers import PreTrainedModel
+    from transformers import PretrainedConfig, PreTrainedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,7 @@ class Network:
         the files are broken.
         """
         attention.register()
-        config = AutoConfig.from_pretrained(path, local_files_only=True)
-        kinds = set(getattr(config.get_text_config(), "layer_types", None) or ())
-        if kinds - {"full_attention"}:
-            raise CapabilityError(f"a local model cannot have layers of kind {sorted(kinds)}")
+        _check_kind(AutoConfig.from_pretrained(path, local_files_only=True).get_text_config())
         with _quiet():
             model = AutoModelForCausalLM.from_pretrained(
                 path,
@@ -78,7 +76,9 @@ class Network:
                 use_safetensors=True,
                 local_files_only=True,
             )
-        return cls(model.to(options.device).eval(), options)
+        with torch.inference_mode():
+            pack_linears(model.to(options.device).eval())
+        return cls(model, options)
 
     def reset(self) -> None:
         """Forget every row."""
@@ -117,12 +117,21 @@ class Network:
 
     def _try_out(self) -> None:
         """Run one token, so that a model of another shape is refused when it is loaded."""
+        kind = type(self._model).__name__
         try:
             self.forward([Span(0, 0, (0,), wants_logits=True)])
         except (RuntimeError, TypeError, AttributeError) as error:
-            raise CapabilityError(
-                f"a local model cannot be a {type(self._model).__name__}: {error}"
-            ) from error
+            raise CapabilityError(f"a local model cannot be a {kind}: {error}") from error
+        if not self._cache.written(slot=0, column=0):
+            raise CapabilityError(f"a local model cannot be a {kind}: not all layers attend")
+
+
+def _check_kind(config: PretrainedConfig) -> None:
+    """Refuse what rows of one flat batch cannot share: windows, states, length-dependent angles."""
+    layers = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
+    rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type")
+    if layers or rope in {"dynamic", "longrope"}:
+        raise CapabilityError(f"a local model cannot have {sorted(layers) or f'{rope} positions'}")
 
 
 def _dtype(options: LocalOptions) -> torch.dtype:

@@ -19,8 +19,9 @@ class LocalOptions:
     that are being written.
     cache_tokens: rows of the batch times the longest of them may not exceed this; a single request
     always fits.
-    max_string_chars, max_items: bounds put on strings and arrays of a schema that has none, so that
-    a small model cannot write one for ever. None puts none.
+    max_string_chars: a string of a constrained answer that is this long ends as soon as its schema
+    allows, so that a small model does not write it for ever. None leaves it to the schema.
+    max_items: the same for arrays whose schema has no `maxItems`.
 
     Raises: `ValueError` for sizes below one.
     """

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 _HEAD = 512
+_GREEDY_BELOW = 1e-5
 
 
 class Sampler:
     """Temperature, then top-k, then top-p (nucleus), then one draw.
 
-    `temperature` 0 is greedy, `top_k` 0 and `top_p` 1 keep every token, `seed` None is different
-    each time.
+    `temperature` 0, or next to it, is greedy; `top_k` 0 and `top_p` 1 keep every token; `seed` None
+    is different each time.
     """
 
     def __init__(self, temperature: float, top_p: float, top_k: int, seed: int | None) -> None:
@@ -26,7 +27,7 @@ class Sampler:
 
     def choose(self, logits: NDArray[np.float32]) -> int:
         """One token id. logits: [vocabulary], -inf where a token is forbidden."""
-        if self._temperature == 0.0:
+        if self._temperature < _GREEDY_BELOW:
             return int(logits.argmax())
         scaled = (logits - logits.max()) / self._temperature
         weights = np.exp(scaled, dtype=np.float32)

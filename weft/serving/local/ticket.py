@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 
 from weft.core.errors import WeftError
 from weft.core.ports.model import ModelEvent, ModelRequest
@@ -28,8 +29,11 @@ class Ticket:
             self.cancelled = True
 
     async def get(self) -> ModelEvent:
-        """The next event. Raises the error that ended the request, if one did."""
+        """The next event. Raises the error that ended the request, if one did.
+
+        A copy of it: several requests may have ended for one reason, in nodes of their own.
+        """
         event = await self._events.get()
         if isinstance(event, WeftError):
-            raise event
+            raise copy(event) from event.__cause__
         return event

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import TemplateError
+import numpy as np
 from llguidance.hf import from_tokenizer
+from numpy.typing import NDArray
 from transformers import AutoTokenizer
 
 from weft.core.errors import CapabilityError, ModelRequestError
@@ -31,16 +32,19 @@ class Vocabulary:
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, size: int, end_ids: frozenset[int]
     ) -> None:
+        self._beginnings: dict[frozenset[int], NDArray[np.bool_]] = {}
         own_end = tokenizer.eos_token_id
         self.size = size
         self.end_ids = end_ids or frozenset([] if own_end is None else [own_end])
         self._tokenizer = tokenizer
-        self._special = frozenset(tokenizer.all_special_ids)
-        names = sorted(tokenizer.all_special_tokens, key=len, reverse=True)
-        self._marks = re.compile("|".join(map(re.escape, names)) or r"(?!)")
+        added = tokenizer.added_tokens_decoder
+        special = {token: mark.content for token, mark in added.items() if mark.special}
+        self._special = frozenset(special)
+        marks = sorted(special.values(), key=len, reverse=True)
+        self._marks = re.compile("|".join(map(re.escape, marks)) or r"(?!)")
         try:
             self.trie: LLTokenizer = from_tokenizer(
-                tokenizer, n_vocab=size, eos_token=sorted(self.end_ids)
+                tokenizer, n_vocab=size, eos_token=sorted(self.end_ids) or None
             )
         except ValueError as error:
             raise CapabilityError(f"a local model cannot use this tokenizer: {error}") from error
@@ -67,7 +71,9 @@ class Vocabulary:
             text = self._tokenizer.apply_chat_template(
                 turns, tokenize=False, add_generation_prompt=True
             )
-        except TemplateError as error:
+        except (
+            Exception
+        ) as error:  # a template is the model author's program: it may raise anything
             raise ModelRequestError(f"the chat template refuses these messages: {error}") from error
         return self.encode(text)
 
@@ -81,6 +87,14 @@ class Vocabulary:
     def bytes_of(self, token: int) -> bytes:
         """What a token writes; special tokens write nothing."""
         return b"" if token in self._special else self.trie.decode_bytes([token])
+
+    def beginning_with(self, firsts: frozenset[int]) -> NDArray[np.bool_]:
+        """[size]: whether a token's first byte is one of `firsts`. Not to be changed."""
+        if firsts not in self._beginnings:
+            words = (self.trie.decode_bytes([token]) for token in range(self.size))
+            found = np.array([word[:1] != b"" and word[0] in firsts for word in words])
+            self._beginnings[firsts] = found
+        return self._beginnings[firsts]
 
     def _turn(self, message: Message) -> dict[str, Any]:
         turn: dict[str, Any] = {

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from weft.core.errors import ModelUnavailable, WeftError
+from weft.core.errors import WeftError
+from weft.serving.local.failure import converted
 from weft.serving.local.ticket import Ticket
 
 if TYPE_CHECKING:
@@ -78,32 +79,26 @@ class Worker:
             if not arrived and (self._batcher is None or self._batcher.idle):
                 self._thread = None
                 return False
-        if arrived and self._batcher is None:
-            try:
-                self._batcher = self._load()
-            except WeftError as error:
-                self._refuse(arrived, error)
-                return True
-            except Exception as error:  # noqa: BLE001 - the one border to torch and transformers
-                self._refuse(arrived, _unavailable("the model cannot be loaded", error))
-                return True
-        for ticket in arrived:
-            assert self._batcher is not None
-            self._batcher.add(ticket)
+        self._hand_over(arrived)
         return True
+
+    def _hand_over(self, arrived: list[Ticket]) -> None:
+        if not arrived:
+            return
+        try:
+            batcher = self._batcher = self._batcher or self._load()
+        except BaseException as error:  # noqa: BLE001 - converted, and told to all who wait
+            self._refuse(arrived, converted("the model cannot be loaded", error))
+            return
+        for ticket in arrived:
+            batcher.add(ticket)
 
     def _step(self, batcher: Batcher) -> None:
         try:
             batcher.step()
-        except Exception as error:  # noqa: BLE001 - the one border to torch and transformers
-            batcher.abort(_unavailable("the model failed", error))
+        except BaseException as error:  # noqa: BLE001 - converted, and told to all who wait
+            batcher.abort(converted("the model failed", error))
 
     def _refuse(self, tickets: list[Ticket], error: WeftError) -> None:
         for ticket in tickets:
             ticket.put(error)
-
-
-def _unavailable(what: str, error: Exception) -> ModelUnavailable:
-    wrapped = ModelUnavailable(f"{what}: {type(error).__name__}: {error}", retryable=False)
-    wrapped.__cause__ = error
-    return wrapped

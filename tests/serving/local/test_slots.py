@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from weft.serving.local.slots import Slots, common_prefix
+
+
+def test_common_prefix() -> None:
+    assert common_prefix([1, 2, 3], [1, 2, 4]) == 2
+    assert common_prefix([1, 2], [1, 2, 3]) == 2
+    assert common_prefix([], [1]) == 0
+    assert common_prefix([2], [1]) == 0
+
+
+def test_the_last_prompt_token_is_always_read() -> None:
+    slots = Slots(2)
+    first = slots.claim([1, 2, 3])
+    first.slot.tokens.extend([1, 2, 3])
+    first.slot.busy = False
+    assert slots.claim([1, 2, 3]).reused == 2
+
+
+def test_a_free_slot_with_the_prefix_is_taken_as_it_is() -> None:
+    slots = Slots(3)
+    for start in (1, 5):
+        claim = slots.claim([start])
+        claim.slot.tokens.extend([start, 8, 9])
+    for number in range(2):
+        slots._slots[number].busy = False
+    claim = slots.claim([5, 8, 7])
+    assert claim.source is claim.slot
+    assert (claim.slot.number, claim.reused, claim.slot.tokens) == (1, 2, [5, 8])
+
+
+def test_the_prefix_of_a_busy_slot_is_copied_into_the_least_useful_free_one() -> None:
+    slots = Slots(3)
+    contents = ([1, 2, 3, 4], [7, 7, 7], [6])
+    for tokens in contents:
+        slots.claim(tokens).slot.tokens.extend(tokens)
+    slots._slots[1].busy = slots._slots[2].busy = False
+    claim = slots.claim([1, 2, 3, 9])
+    assert claim.source.number == 0
+    assert (claim.slot.number, claim.reused, claim.slot.tokens) == (2, 3, [1, 2, 3])
+    assert slots.free == 1
+
+
+def test_slots_are_made_only_when_needed() -> None:
+    slots = Slots(8)
+    for _ in range(5):
+        claim = slots.claim([1, 2])
+        claim.slot.tokens.extend([1, 2])
+        claim.slot.busy = False
+    assert len(slots) == 1
+    assert slots.free == 8
