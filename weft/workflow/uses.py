@@ -16,8 +16,9 @@ from weft.workflow.document.leaves import (
     ValueNode,
     WorkflowNode,
 )
-from weft.workflow.document.nodes import BranchNode, LoopNode, MapNode
+from weft.workflow.document.nodes import Block, BranchNode, LoopNode, MapNode
 from weft.workflow.document.step import Step
+from weft.workflow.document.walk import bodies
 from weft.workflow.expressions import BadExpression, Template, value_template
 
 Path = tuple[str | int, ...]
@@ -106,3 +107,29 @@ def _model(step: ModelNode) -> Iterator[Use]:
 def _choice(step: MapNode | JoinNode) -> Iterator[Use]:
     yield from uses_of(step.valid, "valid", bound=_VALUE, early=True)
     yield from uses_of(step.otherwise, "otherwise", early=True)
+
+
+def names_of(step: Step, *, besides: str | None = None) -> frozenset[str]:
+    """The names whose values the node's own work needs; `besides` leaves one of its fields out."""
+    found = (use.names for use in uses(step) if not use.early and use.path[0] != besides)
+    return frozenset().union(*found)
+
+
+def inner_names(step: Step) -> frozenset[str]:
+    """The names that the bodies of a node take from outside of it."""
+    names: set[str] = set()
+    for inside in bodies(step):
+        body = inside.body
+        if isinstance(body, Block):
+            found = frozenset().union(*(use.names for use in uses_of(body.result)))
+            found = found.union(*map(all_names, body.nodes.values())) - body.nodes.keys()
+        else:
+            found = all_names(body)
+        names |= found.difference(inside.bound)
+    return frozenset(names)
+
+
+def all_names(step: Step) -> frozenset[str]:
+    """The names that a node and its bodies need in any way."""
+    joined = step.join if isinstance(step, JoinNode) else ()
+    return names_of(step).union(step.after, joined, inner_names(step))

@@ -10,7 +10,7 @@ from weft.workflow.document import Block, Body, Document, Step
 from weft.workflow.document.leaves import JoinNode
 from weft.workflow.document.nodes import BranchNode
 from weft.workflow.document.walk import bodies
-from weft.workflow.uses import uses, uses_of
+from weft.workflow.uses import inner_names, names_of
 
 LineStyle = Literal["data", "after", "fallback", "degrade"]
 
@@ -52,11 +52,10 @@ def graph_view(document: Document) -> GraphView:
 
 def _level(steps: Mapping[str, Step], prefix: str) -> GraphView:
     nodes = tuple(_node(prefix + name, name, step) for name, step in steps.items())
-    edges = dict.fromkeys(
-        ViewEdge(prefix + edge.source, prefix + edge.target, edge.style)
+    edges = (
+        ViewEdge(prefix + source, prefix + target, style)
         for name, step in steps.items()
-        for edge in _edges(name, step)
-        if edge.source in steps and edge.target in steps
+        for source, target, style in _edges(name, step, list(steps))
     )
     return GraphView(nodes, tuple(edges))
 
@@ -75,30 +74,11 @@ def _body(body: Body, prefix: str) -> GraphView:
     return GraphView((_node(f"{prefix}{body.kind}", body.kind, body),))
 
 
-def _edges(name: str, step: Step) -> Iterator[ViewEdge]:
-    data = list(dict.fromkeys(_needs(step)))
-    yield from (ViewEdge(source, name) for source in data)
-    yield from (ViewEdge(source, name, "after") for source in step.after if source not in data)
+def _edges(name: str, step: Step, beside: list[str]) -> Iterator[tuple[str, str, LineStyle]]:
+    data = names_of(step) | inner_names(step) | set(step.join if isinstance(step, JoinNode) else ())
+    yield from ((other, name, "data") for other in beside if other in data)
+    yield from ((other, name, "after") for other in step.after if other not in data)
     if step.fallback is not None:
-        yield ViewEdge(name, step.fallback, "fallback")
+        yield name, step.fallback, "fallback"
     if step.degrade is not None:
-        yield ViewEdge(name, step.degrade, "degrade")
-
-
-def _needs(step: Step) -> Iterator[str]:
-    """The names that a node uses, in its bodies too; some of them may be names of those bodies."""
-    for use in uses(step):
-        yield from sorted(use.names)
-    if isinstance(step, JoinNode):
-        yield from step.join
-    for inside in bodies(step):
-        own = set(inside.bound)
-        if isinstance(inside.body, Block):
-            own.update(inside.body.nodes)
-            found = [
-                n for inner in inside.body.nodes.values() for n in (*_needs(inner), *inner.after)
-            ]
-            found += [n for use in uses_of(inside.body.result) for n in sorted(use.names)]
-        else:
-            found = list(_needs(inside.body))
-        yield from (name for name in found if name not in own)
+        yield name, step.degrade, "degrade"

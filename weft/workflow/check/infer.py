@@ -22,6 +22,7 @@ STRING: JsonSchema = {"type": "string"}
 INTEGER: JsonSchema = {"type": "integer"}
 BOOLEAN: JsonSchema = {"type": "boolean"}
 LIST: JsonSchema = {"type": "array"}
+_MOST_PARTS = 2_000
 _FILTERS: Mapping[str, JsonSchema] = {
     **dict.fromkeys(("length", "count", "wordcount", "int"), INTEGER),
     **dict.fromkeys(("upper", "lower", "title", "capitalize", "trim", "truncate"), STRING),
@@ -54,8 +55,22 @@ def _infer(tree: Any, look: Look) -> JsonSchema | None:
 
 
 def _known(schema: JsonSchema | None) -> JsonSchema:
-    """`schema` as a part of another: only when it stands alone."""
-    return schema if schema is not None and "$defs" not in schema else {}
+    """`schema` as a part of another: only when it stands alone, and is not huge."""
+    return schema if schema is not None and "$defs" not in schema and _is_small(schema) else {}
+
+
+def _is_small(schema: JsonSchema) -> bool:
+    """False when so much is in it that values made of values of it could grow without end."""
+    todo: list[Any] = [schema]
+    seen = 0
+    while todo and seen <= _MOST_PARTS:
+        part = todo.pop()
+        seen += 1
+        if isinstance(part, dict):
+            todo.extend(part.values())
+        elif isinstance(part, list):
+            todo.extend(part)
+    return not todo
 
 
 def _template(template: Template, look: Look) -> JsonSchema | None:

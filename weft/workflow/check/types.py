@@ -5,9 +5,10 @@ Works from schemas alone, and only reports what can be proved. Runs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from graphlib import TopologicalSorter
 
 from weft.core.errors import BuildError, ToolError, TypeMismatch
 from weft.core.schema import at, mismatch
@@ -33,7 +34,7 @@ from weft.workflow.imports import Function, build_error
 from weft.workflow.source import Path
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
-from weft.workflow.uses import Use, uses, uses_of
+from weft.workflow.uses import Use, all_names, uses, uses_of
 
 
 @dataclass(slots=True)
@@ -91,6 +92,8 @@ class Types:
         for name, step in nodes.items():
             where = (*path, name)
             scope.own[name] = partial(self._value, step, where, scope)
+        for name in _sources_first(nodes):  # so that no chain of nodes is looked up at once
+            scope.look(name)
         return scope
 
     def _inside(self, step: Step, path: Path, inside: Inside, outer: Schemas) -> Schemas:
@@ -246,6 +249,14 @@ class Types:
         if why is not None:
             error = TypeMismatch(f"`{path[-1]}` needs a list: {why}", hint="give it a list")
             self._unit.fail(error, path)
+
+
+def _sources_first(nodes: Mapping[str, NodeSpec]) -> Iterable[str]:
+    needs = {
+        name: [n for n in (*all_names(step), step.fallback, step.degrade) if n and n in nodes]
+        for name, step in nodes.items()
+    }
+    return TopologicalSorter(needs).static_order()
 
 
 def _always(schema: JsonSchema | None) -> Callable[[], JsonSchema | None]:

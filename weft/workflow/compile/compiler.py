@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from weft.core.ids import NodeId, inside
@@ -26,10 +27,9 @@ from weft.workflow.document.leaves import (
     WorkflowNode,
 )
 from weft.workflow.document.nodes import BranchNode, LoopNode, MapNode
-from weft.workflow.document.walk import bodies, walk
 from weft.workflow.expressions import ValueTemplate, template, value_template
 from weft.workflow.unit import Unit
-from weft.workflow.uses import uses
+from weft.workflow.uses import all_names, inner_names, names_of
 
 
 class Compiler:
@@ -39,6 +39,7 @@ class Compiler:
         self._unit = unit
         self._services = services
         self._included: dict[str, Compiler] = {}
+        self._plans: dict[int, _Plan] = {}
 
     # -- levels --------------------------------------------------------------------------------
 
@@ -48,7 +49,7 @@ class Compiler:
         """The nodes of one level, and the names with theirs added. No scope: the top."""
         ids = {name: NodeId(name) if scope is None else inside(scope, name) for name in steps}
         inner = names.with_nodes(ids)
-        stand_ins = {s for step in steps.values() for s in (step.fallback, step.degrade) if s}
+        stand_ins = _stand_ins(steps)
         decides = scope is not None and any(_decides_early(step) for step in steps.values())
         made = (
             self._node(ids[name], step, inner, steps, anchored=decides)
@@ -95,24 +96,22 @@ class Compiler:
         *,
         anchored: bool = False,
     ) -> Node:
-        used = _names(step)
-        streams = _streams(step, names)
-        edges = list(names.edges(sorted(used)))
-        if streams is not None:
-            edges = [edge for edge in edges if edge.name in _names(step, without="map")]
-            edges.append(Edge(streams, containers.OVER, stream=True))
-        edges += [Edge(names.sources[name]) for name in step.after]
+        plan = self._plans.get(id(step))
+        if plan is None:
+            plan = self._plans[id(step)] = _plan(step)
+        streams = plan.streamed is not None and names.is_node(plan.streamed)
+        edges = self._edges(step, plan, names, streams)
         if anchored:
-            edges += [Edge(names.sources[name]) for name in _inner_names(step) if name in beside]
+            edges += [Edge(names.sources[name]) for name in plan.inner if name in beside]
         join: Join = ALL
         if isinstance(step, JoinNode) and not edges:
             edges, join = list(names.edges(step.join)), joining.join_of(step, names)
-        work = self._work(step, names, streams=streams is not None, waits=join is ALL)
+        work = self._work(step, names, streams=streams, waits=join is ALL)
         return Node(
             node,
             work if step.when is None else _guarded(step.when, work),
             tuple(edges),
-            names.given(used),
+            names.given(plan.used),
             join,
             policy_of(
                 step,
@@ -123,6 +122,14 @@ class Compiler:
             ),
             step.kind,
         )
+
+    def _edges(self, step: Step, plan: _Plan, names: Names, streams: bool) -> list[Edge]:
+        edges = list(names.edges(plan.used))
+        if streams:
+            assert plan.streamed is not None
+            edges = [edge for edge in edges if edge.name in plan.whole]
+            edges.append(Edge(names.sources[plan.streamed], containers.OVER, stream=True))
+        return edges + [Edge(names.sources[name]) for name in step.after]
 
     def _resource(self, step: Step) -> str | None:
         if isinstance(step, ModelNode):
@@ -178,55 +185,47 @@ class Compiler:
 
 
 def kept(unit: Unit) -> frozenset[NodeId]:
-    """The nodes at the top that are needed later than their edges show: by outputs and bodies."""
-    document = unit.document
-    names = value_template(document.outputs).names
-    for path, step in walk(document.nodes):
-        stands_in = any(step is document.nodes.get(n) for n in _stand_ins(document.nodes.values()))
-        if len(path) > 2 or stands_in:
-            names |= _names(step)
-            names |= frozenset(step.after)
-        for inside_ in bodies(step):
-            if isinstance(inside_.body, Block):
-                names |= value_template(inside_.body.result).names
-    return frozenset(NodeId(name) for name in names if name in document.nodes)
+    """The nodes at the top that are needed later than their edges show.
+
+    That is by outputs, by bodies that do not exist yet, and by nodes that stand in for others.
+    """
+    nodes = unit.document.nodes
+    names = set(value_template(unit.document.outputs).names)
+    for step in nodes.values():
+        names |= inner_names(step)
+    for name in _stand_ins(nodes):
+        names |= all_names(nodes[name])
+    return frozenset(NodeId(name) for name in names if name in nodes)
 
 
-def _stand_ins(steps: Iterable[Step]) -> set[str]:
-    return {name for step in steps for name in (step.fallback, step.degrade) if name}
+def _stand_ins(steps: Mapping[str, Step]) -> set[str]:
+    """The nodes that only run in the place of others."""
+    return {name for step in steps.values() for name in (step.fallback, step.degrade) if name}
 
 
-def _names(step: Step, without: str | None = None) -> frozenset[str]:
-    """The names whose values a node's own work needs when it starts."""
-    found = [use.names for use in uses(step) if not use.early and use.path[0] != without]
-    names = frozenset().union(*found)
-    return names | _inner_names(step) if step.cache is not None else names
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a node needs, found once for all its instances.
+
+    `used` are the names that its work needs, `inner` those of its bodies. `streamed` is the name
+    whose items a map can take one by one, and `whole` the names that it needs apart from that.
+    """
+
+    used: tuple[str, ...]
+    inner: tuple[str, ...]
+    streamed: str | None
+    whole: frozenset[str]
 
 
-def _inner_names(step: Step) -> frozenset[str]:
-    """The names that the bodies of a node take from outside of it."""
-    names: frozenset[str] = frozenset()
-    own: set[str] = set()
-    for inside_ in bodies(step):
-        own.update(inside_.bound)
-        if isinstance(inside_.body, Block):
-            own.update(inside_.body.nodes)
-            names |= value_template(inside_.body.result).names
-            for inner in inside_.body.nodes.values():
-                names |= _names(inner) | _inner_names(inner) | frozenset(inner.after)
-        else:
-            names |= _names(inside_.body) | _inner_names(inside_.body)
-    return names - own
-
-
-def _streams(step: Step, names: Names) -> NodeId | None:
-    """The node whose items the map can take one by one, when its list is just that node's value."""
-    if not isinstance(step, MapNode) or not isinstance(step.over, str):
-        return None
-    path = template(step.over).path
-    if path is None or path.path or path.name in names.values:
-        return None
-    return names.sources.get(path.name)
+def _plan(step: Step) -> _Plan:
+    used, inner = names_of(step), inner_names(step)
+    if step.cache is not None:  # what the bodies take in is part of what the result depends on
+        used |= inner
+    streamed = None
+    if isinstance(step, MapNode) and isinstance(step.over, str):
+        path = template(step.over).path
+        streamed = path.name if path is not None and not path.path else None
+    return _Plan(tuple(sorted(used)), tuple(sorted(inner)), streamed, names_of(step, besides="map"))
 
 
 def _decides_early(step: Step) -> bool:

@@ -33,13 +33,13 @@ class Names:
         """With the nodes of one more level."""
         return replace(self, sources={**self.sources, **nodes})
 
+    def is_node(self, name: str) -> bool:
+        """True when the value of `name` comes from a node."""
+        return name in self.sources and name not in self.values
+
     def edges(self, names: Iterable[str]) -> tuple[Edge, ...]:
         """An edge for each of `names` that is a node's."""
-        return tuple(
-            Edge(self.sources[name], name)
-            for name in names
-            if name not in self.values and name in self.sources
-        )
+        return tuple(Edge(self.sources[name], name) for name in names if self.is_node(name))
 
     def given(self, names: Iterable[str]) -> dict[str, Any]:
         """The values of those of `names` that are there."""

@@ -58,13 +58,13 @@ def _styled(value: Any, indent: int, *, inline: bool = True) -> Any:
 
 
 def _key(text: str) -> str:
-    return text if text.isprintable() else DoubleQuotedScalarString(text)
+    quoted: str = DoubleQuotedScalarString(text)
+    return text if text.isprintable() else quoted
 
 
 def _text(text: str) -> str:
-    if _is_block(text):
-        return LiteralScalarString(text)
-    return _key(text)
+    block: str = LiteralScalarString(text)
+    return block if _is_block(text) else _key(text)
 
 
 def _fits(value: Any, indent: int) -> bool:
