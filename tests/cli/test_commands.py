@@ -143,6 +143,13 @@ def test_a_comparison_measures_the_run_one_node_at_a_time(folder: Path) -> None:
     assert "measured speed-up" in weft("run", "greet.yaml", "-i", "name=Ada", "--compare").stdout
 
 
+def test_a_comparison_that_cannot_be_made_says_why(folder: Path) -> None:
+    ran = weft("run", "broken.yaml", "--compare", "--json")
+    assert ran.exit_code == 1
+    assert json.loads(ran.stdout)["status"] == "failed"
+    assert ran.stderr.count("good succeeded in") == 1
+
+
 def test_inputs_come_from_a_file_and_options_win(folder: Path) -> None:
     (folder / "in.json").write_text('{"name": "Ada", "times": 3}')
     ran = weft("run", "greet.yaml", "--inputs-file", "in.json", "-i", "times=1", "--json")

@@ -47,7 +47,7 @@ _BY_STATUS = {
 class Wishes:
     """What the command line asks of a run, beside its inputs. `answers` are texts by node.
 
-    `silent`: progress is shown, and nothing printed afterwards.
+    `silent`: progress is shown, and nothing printed afterwards unless something went wrong.
     """
 
     as_json: bool = False
@@ -164,7 +164,7 @@ class Session:
 
     def _print(self, result: FlowResult, code: ExitCode) -> None:
         screen = console.stdout()
-        if self._wishes.silent:
+        if self._wishes.silent and code is ExitCode.SUCCEEDED:
             return
         if self._wishes.as_json:
             text = document(

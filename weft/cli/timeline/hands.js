@@ -179,6 +179,7 @@ function drawLegend() {
     ["critical path", (pen, x) => { pen.strokeStyle = colours.path; pen.lineWidth = 2; pen.strokeRect(x + 1, 4, 24, 12); }],
     ["failed", (pen, x) => { block(pen, {}, true, x, 18, 4); cross(pen, x + 25, 10, colours.failed); }],
     ["stand-in", (pen, x) => block(pen, { via: "default" }, false, x, 26, 4)],
+    ["cancelled", (pen, x) => block(pen, { status: "cancelled" }, false, x, 26, 4)],
     ["skipped", (pen, x) => diamond(pen, x + 18, 10, colours.skipped)],
     ["slot", (pen, x) => line(pen, x, x + 26, 10, colours.wait, [1.5, 3.5])],
     ["retry", (pen, x) => line(pen, x, x + 26, 10, colours.wait, [6, 4])],
