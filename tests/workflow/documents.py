@@ -15,7 +15,7 @@ plain = st.recursive(
     max_leaves=5,
 )
 schemas = st.sampled_from(
-    ["string", "integer", "number[]", {"type": "object", "properties": {"x": {"type": "string"}}}]
+    ["string", "integer", ["number"], {"type": "object", "properties": {"x": {"type": "string"}}}]
 )
 
 

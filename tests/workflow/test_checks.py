@@ -31,8 +31,10 @@ def refused(nodes: str, outputs: str = 'a: "{{ a }}"') -> SourceError:
         # a value made of others keeps their types
         '  b: {value: {x: {y: ["{{ topic }}", 1]}}}\n  a: {value: "{{ b.x.y[1] }}"}',
         # a map gives lists, and items have the type of what is in the list
-        ('  b: {map: "{{ hits }}", as: h, do: {value: "{{ h.text }}"}}\n'
-        "  hits: {value: [{text: x}]}\n  a: {value: '{{ b[0] }}'}"),
+        (
+            '  b: {map: "{{ hits }}", as: h, do: {value: "{{ h.text }}"}}\n'
+            "  hits: {value: [{text: x}]}\n  a: {value: '{{ b[0] }}'}"
+        ),
         # paths that are guarded may not exist
         "  b: {value: {x: 1}}\n  a: {value: '{{ b.y | default(3) }}{{ b.z is defined }}'}",
         # names of loops inside templates are nobody's
@@ -41,8 +43,10 @@ def refused(nodes: str, outputs: str = 'a: "{{ a }}"') -> SourceError:
         "  b: {model: small, prompt: x}\n  a: {value: '{{ b.upper() }}{{ b.split() | length }}'}",
         # a default or a fallback may be of another type
         "  b: {model: small, prompt: x, default: {y: 1}}\n  a: {value: '{{ b.y }}'}",
-        ("  b: {model: small, prompt: x, fallback: c}\n  c: {value: {y: 1}}\n"
-        "  a: {value: '{{ b.y }}'}"),
+        (
+            "  b: {model: small, prompt: x, fallback: c}\n  c: {value: {y: 1}}\n"
+            "  a: {value: '{{ b.y }}'}"
+        ),
         # one case of a branch is enough
         "  b: {branch: x, cases: {x: {value: {y: 1}}, z: {value: 3}}}\n  a: {value: '{{ b.y }}'}",
         # nobody knows what a plain function returns

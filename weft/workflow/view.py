@@ -76,8 +76,9 @@ def _body(body: Body, prefix: str) -> GraphView:
 
 def _edges(name: str, step: Step, beside: list[str]) -> Iterator[tuple[str, str, LineStyle]]:
     data = names_of(step) | inner_names(step) | set(step.join if isinstance(step, JoinNode) else ())
+    waits = frozenset(step.after) - data
     yield from ((other, name, "data") for other in beside if other in data)
-    yield from ((other, name, "after") for other in step.after if other not in data)
+    yield from ((other, name, "after") for other in beside if other in waits)
     if step.fallback is not None:
         yield name, step.fallback, "fallback"
     if step.degrade is not None:

@@ -19,7 +19,7 @@ class Document(Part):
     description: str | None = Field(default=None, description="One sentence for people.")
     inputs: dict[Name, InputSpec] = Field(
         default_factory=dict,
-        description="What a run is given: `string`, `integer`, `string[]`, ... or a JSON Schema.",
+        description="What a run is given: `string`, `integer`, `[string]`, ... or a JSON Schema.",
     )
     models: dict[Name, Model] = Field(
         default_factory=dict, description="The language models, by a name of your own."

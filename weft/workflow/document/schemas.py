@@ -1,12 +1,12 @@
-"""JSON Schemas inside a document, with shorthand: `string`, `integer`, ..., `string[]`.
+"""JSON Schemas inside a document, with shorthand: `string`, `integer`, ..., `[string]`.
 
 Says whether a schema is one; knows nothing of the values that are checked against it later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, NoReturn
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
@@ -14,26 +14,35 @@ from pydantic import AfterValidator, BeforeValidator, JsonValue, PlainSerializer
 from pydantic_core import PydanticCustomError
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
-_SHORT = (*TYPES, *(f"{name}[]" for name in TYPES))
 
 
 def _expand(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    if value not in _SHORT:
-        raise PydanticCustomError(
-            "shorthand",
-            "{given} is not a type",
-            {"given": repr(value), "given_text": value, "choices": list(_SHORT)},
-        )
-    if value.endswith("[]"):
-        return {"type": "array", "items": {"type": value[:-2]}}
-    return {"type": value}
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        return {"type": "array", "items": _named(value[0], (0,))}
+    return _named(value, ()) if isinstance(value, str) else value
 
 
-def _shorten(schema: dict[str, Any]) -> str | dict[str, Any]:
-    short = (name for name in _SHORT if _expand(name) == schema)
-    return next(short, schema)
+def _named(name: str, where: tuple[int, ...]) -> dict[str, str]:
+    if name not in TYPES:
+        _refuse_type(name, where)
+    return {"type": name}
+
+
+def _refuse_type(name: str, where: Sequence[object]) -> NoReturn:
+    raise PydanticCustomError(
+        "shorthand",
+        "{given} is not a type",
+        {"given": repr(name), "given_text": name, "choices": list(TYPES), "where": list(where)},
+    )
+
+
+def _shorten(schema: dict[str, Any]) -> str | list[str] | dict[str, Any]:
+    for name in TYPES:
+        if schema == {"type": name}:
+            return name
+        if schema == {"type": "array", "items": {"type": name}}:
+            return [name]
+    return schema
 
 
 def _check(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -42,11 +51,7 @@ def _check(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
     except SchemaError as error:
         where = list(error.absolute_path)
         if where and where[-1] == "type":
-            given = str(error.instance)
-            choices = {"given": repr(given), "given_text": given, "choices": list(TYPES)}
-            raise PydanticCustomError(
-                "shorthand", "{given} is not a type", {**choices, "where": where}
-            ) from error
+            _refuse_type(str(error.instance), where)
         raise PydanticCustomError(
             "schema", "not a JSON Schema: {why}", {"why": error.message, "where": where}
         ) from error
@@ -78,10 +83,11 @@ SchemaSpec = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"enum": list(_SHORT)},
+                {"enum": list(TYPES)},
+                {"type": "array", "items": {"enum": list(TYPES)}, "minItems": 1, "maxItems": 1},
                 {"$ref": "https://json-schema.org/draft/2020-12/schema", "type": "object"},
             ]
         }
     ),
 ]
-"""A JSON Schema (draft 2020-12), or the name of a type."""
+"""A JSON Schema (draft 2020-12), the name of a type, or a list with the name of a type."""

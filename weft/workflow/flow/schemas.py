@@ -16,7 +16,7 @@ def schema_of(kind: Any) -> Any:
 
     Raises: `BuildError` for types that JSON cannot describe.
     """
-    if kind is None or isinstance(kind, (str, Mapping)):
+    if kind is None or isinstance(kind, (str, Mapping, list)):
         return {} if kind is None else kind
     try:
         return _untitled(TypeAdapter[Any](kind).json_schema())

@@ -1,0 +1,139 @@
+"""Models: made from declarations on first use, shared, closed by whoever opened them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from tests.workflow.case import loads
+from weft.core.errors import ModelNotFound, SourceError
+from weft.core.fakes import FakeModel
+from weft.workflow import Models
+
+MAKER = '''\
+"""Makes a model."""
+
+from weft.core.fakes import FakeModel
+
+made = []
+
+
+def make(model, **options):
+    made.append((model, options))
+    client = FakeModel(lambda request: f"{model}:{request.messages[-1].content}", model=model)
+    made.append(client)
+    return client
+'''
+FLOW = """\
+name: x
+models:
+  one: {use: "./maker.py:make", model: m1, options: {heat: 3}}
+  same: {use: "./maker.py:make", model: m1, options: {heat: 3}}
+  two: {use: "./maker.py:make", model: m2}
+nodes:
+  a: {model: one, prompt: a}
+  b: {model: same, prompt: b}
+  c: {model: two, prompt: c}
+outputs: {all: ["{{ a }}", "{{ b }}", "{{ c }}"]}
+"""
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> weft.Flow:
+    (tmp_path / "maker.py").write_text(MAKER)
+    (tmp_path / "flow.yaml").write_text(FLOW)
+    return weft.load(tmp_path / "flow.yaml")
+
+
+def made_by(flow: weft.Flow) -> list[Any]:
+    from weft.workflow.imports import function_of
+
+    found: list[Any] = function_of(flow.unit, "./maker.py:make").__globals__["made"]
+    return found
+
+
+def test_a_factory_of_ones_own(flow: weft.Flow) -> None:
+    assert flow.run_sync().outputs == {"all": ["m1:a", "m1:b", "m2:c"]}
+    made = made_by(flow)
+    assert [m for m in made if isinstance(m, tuple)] == [("m1", {"heat": 3}), ("m2", {})]
+    clients = [m for m in made if isinstance(m, FakeModel)]
+    assert all(client._closed for client in clients)
+
+
+def test_a_source_shared_by_several_runs(flow: weft.Flow) -> None:
+    async def main() -> None:
+        async with Models() as models:
+            await flow.run(models=models)
+            await flow.run(models=models)
+            clients = [m for m in made_by(flow) if isinstance(m, FakeModel)]
+            assert len(clients) == 2
+            assert not any(client._closed for client in clients)
+        assert all(client._closed for client in clients)
+
+    asyncio.run(main())
+
+
+def test_given_clients_are_left_open(flow: weft.Flow) -> None:
+    one = FakeModel(["given"])
+    assert flow.run_sync(models={"one": one}).outputs["all"] == ["given", "m1:b", "m2:c"]
+    assert not one._closed
+
+
+def test_a_local_model_that_is_not_there_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_HOME", str(tmp_path))
+    result = loads("  a: {model: small, prompt: x}").run_sync()
+    failure = result.outcomes["a"].failure
+    assert failure is not None
+    assert failure.error == ModelNotFound.__name__
+    assert "weft model pull" in str(failure.hint)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("{use: local, model: x, base_url: 'http://h/v1'}", "base_url"),
+        ("{use: local, model: x, options: {thread: 1}}", "thread"),
+        ("{use: local, model: x, options: {threads: 0}}", "threads"),
+        ("{use: openai, model: x}", "base_url"),
+        ("{use: openai, model: x, base_url: 'http://h/v1', options: {price: {in: 1}}}", "price"),
+        ("{use: openai, model: x, base_url: 'http://h/v1', options: {headers: {}}}", "headers"),
+        ("{use: './nowhere.py:make', model: x}", "no file"),
+        ("{use: vllm, model: x}", "kind of model"),
+        ("cloud:x", "local:NAME"),
+        ("'local:'", "local:NAME"),
+    ],
+)
+def test_wrong_declarations(spec: str, message: str) -> None:
+    head = f"name: x\nmodels:\n  small: {spec}\n"
+    with pytest.raises(SourceError) as caught:
+        loads("  a: {model: small, prompt: x}", head=head).check()
+    assert caught.value.line == 3
+    assert message in str(caught.value)
+
+
+def test_openai_clients_are_made_from_declarations() -> None:
+    head = """\
+name: x
+models:
+  big:
+    use: openai
+    model: m
+    base_url: "http://127.0.0.1:9/v1"
+    api_key_env: NOBODY_HAS_THIS
+    options: {price: {prompt: 1, completion: 2}, connections: 3}
+"""
+    flow = loads("  a: {model: big, prompt: x}", head=head)
+
+    async def main() -> None:
+        async with Models() as models:
+            client = models.client(flow.unit, "big")
+            assert client.model == "m"
+            assert models.client(flow.unit, "big") is client
+
+    asyncio.run(main())
