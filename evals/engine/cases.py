@@ -34,6 +34,11 @@ class Case:
     shape: Shape
     tasks: tuple[Task, ...]
 
+    @property
+    def sleeps(self) -> bool:
+        """True when the tasks take time of their own."""
+        return any(task.sleep_s for task in self.tasks)
+
     def children(self) -> list[list[int]]:
         """For each task, the places of the tasks that wait for it."""
         found: list[list[int]] = [[] for _ in self.tasks]

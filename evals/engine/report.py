@@ -9,7 +9,7 @@ from evals.engine.rows import Lookup, Row
 from evals.engine.systems import SYSTEMS
 
 _HEAD = (
-    f"{'median ms':>11}{'p10 - p90':>21}{'build ms':>10}"
+    f"{'median ms':>11}{'p10 - p90':>23}{'CPU ms':>10}{'build ms':>10}"
     f"{'peak MB':>9}{'added MB':>10}{'x asyncio':>11}{'x langgraph':>13}"
 )
 
@@ -43,7 +43,7 @@ def table(rows: Sequence[Row]) -> str:
         lines += [f"{case:16}{_HEAD}", *(_line(figures, case, system) for system in measured)]
         lines += _skipped(rows, case)
         lines.append("")
-    return "\n".join([*lines, *_memory(figures), *_verdicts(figures)])
+    return "\n".join([*lines, *_memory(figures), *_verdicts(figures), *_disturbed(figures)])
 
 
 def _line(figures: Lookup, case: str, system: str) -> str:
@@ -56,7 +56,8 @@ def _line(figures: Lookup, case: str, system: str) -> str:
         (
             f"  {system:14}",
             f"{cell('median_ms', ',.2f'):>11}",
-            f"{between:>21}",
+            f"{between:>23}",
+            f"{cell('cpu_ms', ',.2f'):>10}",
             f"{cell('build_ms', ',.1f'):>10}",
             f"{cell('peak_memory_bytes', ',.0f', 1e-6):>9}",
             f"{cell('added_memory_bytes', ',.1f', 1e-6):>10}",
@@ -95,3 +96,13 @@ def _verdict(target: Target, value: float | None) -> str:
         verdict = "met" if value <= target.at_most else "MISSED"
         figure = f"{value:.4g} <= {target.at_most:.4g}"
     return f"{verdict:8} {target.case} {target.metric}: {figure} ({target.why})"
+
+
+def _disturbed(figures: Lookup) -> list[str]:
+    """A warning when other programs took the processor away while a no-op graph ran."""
+    wall, cpu = (figures("chain_100", "weft", metric) for metric in ("median_ms", "cpu_ms"))
+    if wall is None or cpu is None or wall < 1.2 * cpu:
+        return []
+    return [
+        f"the machine was busy: wall times are about {wall / cpu:.1f} times those of a quiet one"
+    ]

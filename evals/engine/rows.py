@@ -9,6 +9,8 @@ from statistics import median, quantiles
 from evals.engine.growth import Growth
 from evals.engine.rounds import Timing
 
+REFERENCES = ("asyncio", "langgraph")
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -22,21 +24,27 @@ class Row:
 
 
 def timing_rows(timing: Timing) -> list[Row]:
-    """Median, spread, build time, and the medians over rounds of the ratios to other systems."""
+    """Wall times with their spread, CPU and build time; medians over rounds of the ratios.
+
+    Ratios are of CPU times, which other programs do not disturb; where tasks sleep, of wall times.
+    """
     rows: list[Row] = []
-    for system, samples in timing.samples_ms.items():
+    compared = timing.wall_ms if timing.sleeps else timing.cpu_ms
+    for system, samples in timing.wall_ms.items():
         low, high = spread(samples)
         for metric, value in (
             ("median_ms", median(samples)),
             ("p10_ms", low),
             ("p90_ms", high),
+            ("cpu_ms", median(timing.cpu_ms[system])),
             ("build_ms", timing.build_ms[system]),
         ):
             rows.append(Row(timing.case, system, metric, value, "ms"))
         rows.append(Row(timing.case, system, "rounds", len(samples), "rounds"))
-        for other, others in timing.samples_ms.items():
-            if other in ("asyncio", "langgraph") and other != system:
-                ratio = median(a / b for a, b in zip(samples, others, strict=True))
+        for other in REFERENCES:
+            if other in compared and other != system:
+                pairs = zip(compared[system], compared[other], strict=True)
+                ratio = median(own / others for own, others in pairs)
                 rows.append(Row(timing.case, system, f"ratio_to_{other}", ratio, "x"))
     return rows
 

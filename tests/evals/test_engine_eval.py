@@ -19,7 +19,7 @@ from evals.engine.systems import load
 
 ONE_ROUND = Pace(seconds=0.0, least=1, most=1)
 OURS = ("weft", "weft_timeout", "asyncio")
-METRICS = {"median_ms", "p10_ms", "p90_ms", "build_ms", "rounds"}
+METRICS = {"median_ms", "p10_ms", "p90_ms", "cpu_ms", "build_ms", "rounds"}
 
 
 def rows_of(case: Case) -> list[Row]:
@@ -38,14 +38,17 @@ def test_a_round_gives_every_metric_of_every_system(case):
     assert {row.unit for row in rows} == {"ms", "rounds", "x"}
 
 
-def test_ratios_and_spread_come_from_the_samples_of_one_round():
-    samples = {"weft": [6.0, 2.0, 9.0], "asyncio": [2.0, 1.0, 1.0]}
-    timing = Timing("a", dict.fromkeys(samples, 0.0), samples)
+@pytest.mark.parametrize(("sleeps", "ratio"), [(False, 3.0), (True, 5.0)])
+def test_ratios_and_spread_come_from_the_samples_of_one_round(sleeps, ratio):
+    wall = {"weft": [10.0, 2.0, 9.0], "asyncio": [2.0, 1.0, 1.0]}
+    cpu = {"weft": [6.0, 2.0, 9.0], "asyncio": [2.0, 1.0, 1.0]}
+    timing = Timing("a", sleeps, dict.fromkeys(wall, 0.0), wall, cpu)
     found = {(row.system, row.metric): row.value for row in timing_rows(timing)}
-    assert found["weft", "median_ms"] == 6.0
-    assert found["weft", "ratio_to_asyncio"] == 3.0  # the median of 3, 2, 9, not 6 / 1
-    assert found["weft", "p10_ms"] == pytest.approx(2.8)
-    assert found["weft", "p90_ms"] == pytest.approx(8.4)
+    assert found["weft", "median_ms"] == 9.0
+    assert found["weft", "cpu_ms"] == 6.0
+    assert found["weft", "ratio_to_asyncio"] == ratio  # the median of each round's, not of medians
+    assert found["weft", "p10_ms"] == pytest.approx(3.4)
+    assert found["weft", "p90_ms"] == pytest.approx(9.8)
 
 
 def test_the_cases_are_those_of_the_issue():
