@@ -4,8 +4,8 @@ Knows files and hashes; knows nothing of running a model.
 """
 
 from weft.serving.weights.catalogue import CATALOGUE, CatalogueEntry
+from weft.serving.weights.fetching import pull
 from weft.serving.weights.progress import Progress
-from weft.serving.weights.pull import pull
 from weft.serving.weights.shelf import InstalledModel, installed, locate
 
 __all__ = [
