@@ -4,10 +4,11 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
+from tests.profile import examples
 from weft.core.errors import SourceError
 from weft.workflow.source.reader import read_bytes
 
@@ -23,7 +24,6 @@ WORDS = [
     *("schema", "default", "fallback", "after", "when", "retry", "{{ a }}", "{{", "}}", "{% if %}"),
     *("|", ">", "&x", "*x", "!!t", "- ", ": ", "\n", "  ", "[", "]", "{", "}", "'", '"', "#", "\t"),
 ]
-relaxed = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 
 def load(text: str) -> None:
@@ -39,26 +39,26 @@ def load(text: str) -> None:
         assert weft.loads(found.to_yaml()).document == found.document
 
 
-@relaxed
+@examples(100)
 @given(st.text())
 def test_random_text(text: str) -> None:
     load(text)
 
 
-@relaxed
+@examples(100)
 @given(st.lists(st.sampled_from(WORDS)).map("".join))
 def test_random_yaml_like_text(text: str) -> None:
     load(text)
 
 
-@relaxed
+@examples(100)
 @given(st.binary())
 def test_random_bytes(data: bytes) -> None:
     with suppress(SourceError):
         read_bytes(data, "t.yaml")
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=300)
+@examples(300)
 @given(st.data())
 def test_mutated_documents(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(SEEDS))
@@ -82,7 +82,7 @@ _json = st.recursive(
 )
 
 
-@relaxed
+@examples(100)
 @given(_json)
 def test_random_structures(tree: object) -> None:
     load(json.dumps({"name": "x", "nodes": {"a": tree}, "outputs": {"o": "{{ a }}"}}))

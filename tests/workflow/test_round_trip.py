@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from jsonschema import Draft202012Validator
 
 import weft
+from tests.profile import examples
 from tests.workflow.documents import documents
 from tests.workflow.test_broken import FOLDER
 from weft.core.errors import SourceError
@@ -20,10 +21,9 @@ from weft.workflow.source.reader import read_file
 from weft.workflow.source.tree import plain
 
 SCHEMA = Draft202012Validator(weft.json_schema())
-quick = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 
-@quick
+@examples(60)
 @given(documents())
 def test_reading_what_was_written(document: dict[str, Any]) -> None:
     flow = weft.loads(json.dumps(document))
@@ -33,7 +33,7 @@ def test_reading_what_was_written(document: dict[str, Any]) -> None:
     assert again.to_yaml() == text
 
 
-@quick
+@examples(60)
 @given(documents())
 def test_the_published_schema_takes_what_the_loader_takes(document: dict[str, Any]) -> None:
     assert not list(SCHEMA.iter_errors(document))
@@ -42,7 +42,7 @@ def test_the_published_schema_takes_what_the_loader_takes(document: dict[str, An
 def test_the_random_documents_use_every_kind() -> None:
     seen: set[str] = set()
 
-    @settings(max_examples=150, database=None, derandomize=True, deadline=None)
+    @examples(150)
     @given(documents())
     def collect(document: dict[str, Any]) -> None:
         parsed = Document.model_validate(document)

@@ -185,6 +185,29 @@ def test_constrained_answers_are_typed_and_checked() -> None:
     assert failure.error == "ModelOutputError"
 
 
+def test_samples_that_fail_are_left_out() -> None:
+    flow = loads(
+        "  a: {model: small, prompt: x, samples: 4, seed: 0, retry: {attempts: 2, delay: 0}}"
+    )
+
+    def odd(request: ModelRequest) -> Reply:
+        seed = request.sampling.seed or 0
+        return Reply(str(seed)) if seed % 2 else Reply(error=ModelUnavailable("even"))
+
+    result = run(flow, odd)
+    # Seeds 0 and 2 fail, and succeed when repeated: another attempt has another seed.
+    assert result.outputs["a"] == ["1000003", "1", "1000005", "3"]
+    failing = loads("  a: {model: small, prompt: x, samples: 4, seed: 0}")
+    result = run(failing, odd)
+    assert (result.outputs["a"], result.status) == (["1", "3"], "succeeded")
+    assert result.outcomes["a[0]"].status == "failed"
+    result = run(failing, lambda _: Reply(error=ModelUnavailable("away")))
+    assert result.status == "failed"
+    failure = result.outcomes["a"].failure
+    assert failure is not None
+    assert failure.error == "JoinUnsatisfied"
+
+
 def test_the_request_says_what_the_node_says() -> None:
     seen: list[ModelRequest] = []
 

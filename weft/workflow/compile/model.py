@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from weft.core.errors import ModelOutputError
+from weft.core.errors import JoinUnsatisfied, ModelOutputError
 from weft.core.ids import item
 from weft.core.ports import ModelRequest, Sampling, TextDelta, ToolCallDelta, complete
 from weft.core.values import Completion, JsonSchema, Message, ToolSpec
-from weft.engine.node import Grow, Inputs, Node, NodeContext, Policy, Retry, Work
+from weft.engine.node import Grow, Inputs, Node, NodeContext, Policy, Retry, Work, best_effort
 from weft.workflow.compile.services import Services
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.expressions import template, value_template
@@ -35,9 +35,16 @@ def model(step: ModelNode, unit: Unit, services: Services, retry: Retry | None) 
             )
             for i in range(count)
         )
-        return Grow(nodes, tuple(node.id for node in nodes), items=True)
+        results = tuple(node.id for node in nodes)
+        return Grow(nodes, results, _answers, best_effort(), items=True)
 
     return work
+
+
+async def _answers(_: NodeContext, values: list[Any]) -> list[Any]:
+    if not values:
+        raise JoinUnsatisfied("no sample succeeded", hint="see what happened to each of them")
+    return values
 
 
 class _Ask:

@@ -62,7 +62,8 @@ class ModelNode(Step):
     stop: list[str] = Field(default_factory=list, description="Texts that end the answer.")
     seed: int | None = Field(default=None, ge=0, description="Makes sampling repeatable.")
     samples: Positive | None = Field(
-        default=None, description="Ask so many times in parallel; the value is the list of answers."
+        default=None,
+        description="Ask so many times at once; the value is the list of the answers that came.",
     )
     tools: list[str] = Field(
         default_factory=list,
