@@ -185,6 +185,8 @@ def _attempt(act: Act, node: str, number: int, now: float, inputs: Mapping[str, 
             )
         case "grow":
             return _grown(act, node, number, scope, at_s)
+        case "await":
+            raise ValueError("what waits for nodes elsewhere is not evaluated here")
 
 
 def _grown(act: Act, node: str, number: int, scope: str, now: float) -> Attempt:

@@ -33,7 +33,9 @@ from weft.engine import (
     Work,
 )
 
-Deed = Literal["value", "broken", "retryable", "cancelled", "skip", "hang", "ask", "grow", "append"]
+Deed = Literal[
+    "value", "broken", "retryable", "cancelled", "skip", "hang", "ask", "grow", "append", "await"
+]
 GOOD: tuple[Deed, ...] = ("value", "value", "grow", "append", "ask")
 BAD: tuple[Deed, ...] = ("broken", "retryable", "cancelled", "skip")
 
@@ -46,13 +48,17 @@ class _Brief:
         shown = [f"{f.name}={value!r}" for f, value in values.items() if value != f.default]
         return f"{type(self).__name__}({', '.join(shown)})"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
+
 
 @dataclass(frozen=True, repr=False)
 class Act(_Brief):
     """One attempt: work for `seconds`, then do the deed.
 
     A growth is joined over `results` (indices of `children`) and, unless `then_s` is None, goes on
-    for so long; `rounds` of them follow one another. An "append" works `then_s` longer.
+    for so long; `rounds` of them follow one another. An "append" works `then_s` longer. An
+    "await" waits for the end of the node `target`, wherever that is.
     """
 
     deed: Deed
@@ -64,11 +70,15 @@ class Act(_Brief):
     then_s: float | None = None
     rounds: int = 1
     tokens: int = 0
+    target: str = ""
 
 
 @dataclass(frozen=True, repr=False)
 class Spec(_Brief):
-    """A node. `sources` are the names of nodes before it; attempt n does `acts[n - 1]`."""
+    """A node. `sources` are the names of nodes before it; attempt n does `acts[n - 1]`.
+
+    `outer` are nodes of the outermost scope that it takes an input from as well.
+    """
 
     name: str
     acts: tuple[Act, ...]
@@ -82,6 +92,7 @@ class Spec(_Brief):
     resource: str | None = None
     spends: bool = False
     stream: bool = False
+    outer: tuple[str, ...] = ()
 
     def act(self, attempt: int) -> Act:
         return self.acts[min(attempt, len(self.acts)) - 1]
@@ -125,6 +136,7 @@ def _node(spec: Spec, scope: str) -> Node:
         spends=spec.spends,
     )
     edges = tuple(Edge(place(source), source, spec.stream) for source in spec.sources)
+    edges += tuple(Edge(NodeId(source), f"outer {source}") for source in spec.outer)
     return Node(place(spec.name), _work(spec), edges, join=spec.join, policy=policy)
 
 
@@ -145,6 +157,8 @@ def _work(spec: Spec) -> Work:
             await pause(act.then_s or 0)
         if act.deed == "hang":
             await pause(1e9)
+        if act.deed == "await":
+            return (await context.outcome(NodeId(act.target))).status
         return value_of(context.node, context.attempt, inputs)
 
     return work
@@ -203,7 +217,7 @@ class Taste:
     bad: bool = True
     hang: bool = False
     joins: tuple[str, ...] = ("all", "any", "quorum", "first_valid", "best_effort")
-    cancel_rest: bool = False
+    cancel_rest: Literal["never", "top", "anywhere"] = "never"
     timeouts: Literal["none", "leaf", "any"] = "any"
     policies: bool = True
     width: bool = True
@@ -212,6 +226,10 @@ class Taste:
     resources: tuple[str, ...] = ()
     ties: bool = False
     tokens: int = 0
+    tangled: bool = False
+
+
+TOP = st.sampled_from("0123456")
 
 
 def even(value: Any) -> bool:
@@ -260,13 +278,18 @@ def _spec(
 ) -> Spec:
     some = st.lists(st.sampled_from(before), unique=True, max_size=4) if before else st.just([])
     sources = tuple(draw(some))
-    join = draw(_joins(taste, len(sources))) if sources else ALL
+    top = depth == taste.depth
+    may_cancel = taste.cancel_rest == "anywhere" or (taste.cancel_rest == "top" and top)
+    join = draw(_joins(taste, len(sources), may_cancel)) if sources else ALL
     policies = taste.policies and draw(st.booleans())
     attempts = draw(st.integers(1, 3)) if policies else 1
     acts = tuple(draw(_act(taste, times, depth)) for _ in range(draw(st.integers(1, attempts))))
     fallback = None
     if policies and depth and draw(st.integers(0, 3)) == 0:
         fallback = draw(_spec(taste, times, depth - 1, "spare", []))
+    outer: tuple[str, ...] = ()
+    if taste.tangled and depth < taste.depth and name != "spare" and draw(st.booleans()):
+        outer = tuple(draw(st.lists(TOP, unique=True, max_size=2)))
     leaf = all(not act.children for act in acts)
     timed = taste.timeouts == "any" or (taste.timeouts == "leaf" and leaf)
     return Spec(
@@ -282,13 +305,14 @@ def _spec(
         resource=draw(st.sampled_from((None, *taste.resources))),
         spends=bool(taste.tokens) and draw(st.booleans()),
         stream=taste.stream and join.mode == "all" and draw(st.booleans()),
+        outer=outer,
     )
 
 
 @st.composite
-def _joins(draw: st.DrawFn, taste: Taste, branches: int) -> Join:
+def _joins(draw: st.DrawFn, taste: Taste, branches: int, may_cancel: bool) -> Join:
     mode = draw(st.sampled_from(taste.joins))
-    cancel = taste.cancel_rest and draw(st.booleans())
+    cancel = may_cancel and draw(st.booleans())
     if mode == "quorum":
         return Join("quorum", k=draw(st.integers(1, branches)), cancel_rest=cancel)
     if mode == "first_valid":
@@ -301,11 +325,12 @@ def _joins(draw: st.DrawFn, taste: Taste, branches: int) -> Join:
 @st.composite
 def _act(draw: st.DrawFn, taste: Taste, times: Times, depth: int) -> Act:
     deeds = [*GOOD, *(BAD if taste.bad else ()), *(["hang"] if taste.hang else [])]
+    deeds += ["await"] if taste.tangled else []
     deed: Deed = draw(st.sampled_from(deeds))
     tokens = draw(st.integers(0, taste.tokens))
     seconds = times.draw()
     if deed not in ("grow", "append"):
-        return Act(deed, seconds, tokens=tokens)
+        return Act(deed, seconds, tokens=tokens, target=draw(TOP) if deed == "await" else "")
     if not depth:
         return Act("value", seconds, tokens=tokens)
     children = draw(_scope(taste, times, depth - 1, 4, "c"))
@@ -318,7 +343,7 @@ def _act(draw: st.DrawFn, taste: Taste, times: Times, depth: int) -> Act:
         seconds,
         children,
         tuple(results),
-        draw(_joins(Taste(joins=taste.joins), len(results))),
+        draw(_joins(taste, len(results), may_cancel=False)),
         draw(st.sampled_from([None, 1, 2])) if taste.width else None,
         then_s,
         1 if then_s is None else draw(st.integers(1, 2)),

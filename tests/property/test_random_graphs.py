@@ -31,7 +31,7 @@ from weft.core.ids import NodeId
 from weft.core.values import Usage
 from weft.engine import Edge, Graph, Inputs, Limit, NodeContext, Run, RunOptions
 
-FEW, MANY = examples(60), examples(200)
+FEW, MANY = examples(40), examples(120)
 
 
 def run(program: Sequence[Spec], **options: Any) -> Played:
@@ -81,7 +81,7 @@ def test_without_failures_a_graph_is_plain_evaluation(program: tuple[Spec, ...])
 
 
 @MANY
-@given(programs(Taste(width=False, cancel_rest=True, depth=1)))
+@given(programs(Taste(width=False, cancel_rest="top")))
 def test_letting_losers_go_changes_nothing_else(program: tuple[Spec, ...]) -> None:
     """Who is not let go ends as if nobody had been."""
     played, expected = run(program), evaluate(program)
@@ -152,7 +152,7 @@ def shuffled(specs: Sequence[Spec], random: Random) -> tuple[Spec, ...]:
 
 
 @MANY
-@given(programs(Taste(cancel_rest=True), most=6), st.none() | st.integers(1, 3))
+@given(programs(Taste(cancel_rest="anywhere"), most=6), st.none() | st.integers(1, 3))
 def test_the_scheduler_alone_comes_to_the_same(
     program: tuple[Spec, ...], slots: int | None
 ) -> None:
@@ -165,15 +165,16 @@ def test_the_scheduler_alone_comes_to_the_same(
 
 CHAOS = Taste(
     hang=True,
-    cancel_rest=True,
+    cancel_rest="anywhere",
     stream=True,
     resources=("r",),
     ties=True,
     tokens=5,
+    tangled=True,
 )
 
 
-@examples(400)
+@examples(200)
 @given(
     program=programs(CHAOS),
     slots=st.none() | st.integers(1, 3),
@@ -223,8 +224,11 @@ def test_whatever_happens_every_node_ends_once(
         assert played.result.reasons == () or played.all(BudgetReached)
 
 
-@MANY
-@given(programs(Taste(cancel_rest=True, stream=True, ties=True)), st.none() | st.integers(1, 3))
+TANGLED = Taste(cancel_rest="anywhere", stream=True, ties=True, tangled=True)
+
+
+@examples(200)
+@given(programs(TANGLED), st.none() | st.integers(1, 3))
 def test_nothing_waits_for_ever(program: tuple[Spec, ...], slots: int | None) -> None:
     """Without a deadline and without works that hang, a run ends by itself; `play` fails else."""
     assert run(program, max_concurrency=slots).result.wall_s < FOR_EVER_S
@@ -307,7 +311,7 @@ def test_programs_are_as_wild_as_they_claim() -> None:
             seen.update(f"growth {act.join.mode}" for act in spec.acts if act.deed == "grow")
             seen.update(
                 name
-                for name in ("timeout_s", "fallback", "resource", "stream", "spends")
+                for name in ("timeout_s", "fallback", "resource", "stream", "spends", "outer")
                 if getattr(spec, name)
             )
             seen.update(f"rounds {act.rounds}" for act in spec.acts)
@@ -317,4 +321,5 @@ def test_programs_are_as_wild_as_they_claim() -> None:
     assert modes | {f"growth {mode}" for mode in modes} <= seen
     assert {"timeout_s", "fallback", "resource", "stream", "spends", "rounds 2"} <= seen
     assert {"value", "broken", "retryable", "cancelled", "skip", "hang", "ask", "append"} <= seen
+    assert {"await", "outer"} <= seen
     assert WatchedClock().alive == set()
