@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
@@ -26,6 +27,7 @@ from weft.core.errors import InternalError, ModelUnavailable
 from weft.core.events import Event, NodeFinished, RunFinished
 from weft.core.ids import NodeId
 from weft.engine import Graph, Grow, Inputs, NodeContext, Retry, Run, RunOptions
+from weft.engine.scheduler import Scheduler
 
 
 def test_a_cancelled_run_keeps_what_is_done_and_ends_everything_else() -> None:
@@ -454,3 +456,49 @@ def test_keyboard_interrupt_in_a_work_ends_the_program_and_leaves_nothing_behind
     last = events[-1]
     assert isinstance(last, RunFinished)
     assert last.status == "cancelled"
+
+
+@pytest.mark.parametrize(("times", "leaked"), [(1, ()), (2, ("a",))])
+def test_ctrl_c_ends_a_run_cleanly_and_a_second_one_forces_it(
+    times: int, leaked: tuple[str, ...]
+) -> None:
+    events: list[Event] = []
+
+    def press() -> None:
+        asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)
+
+    async def stubborn(_: NodeContext, inputs: Inputs) -> None:
+        press()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            if times == 2:
+                press()
+            await asyncio.sleep(0.001)
+
+    async def main() -> None:
+        await Run(Graph("g", [node("a", stubborn)]), listeners=[events.append]).wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    last = events[-1]
+    assert isinstance(last, RunFinished)
+    assert (last.status, last.leaked) == ("cancelled", leaked)
+
+
+def test_a_bug_of_ours_ends_the_run_and_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(Scheduler, "advance", broken)
+    clock = WatchedClock()
+
+    async def main() -> None:
+        nodes = [node("a", after(1, 1)), node("b", for_ever), node("c", after(1, 1))]
+        with pytest.raises(InternalError, match="please report it"):
+            await Run(Graph("g", nodes), RunOptions(deadline_s=9), clock=clock).wait()
+        await assert_nothing_left(clock)
+
+    clock.run(main())

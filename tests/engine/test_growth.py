@@ -87,8 +87,8 @@ def test_growth_nests_deeply() -> None:
 
         return work
 
-    value = play(node("a", nested(500))).value("a")
-    for _ in range(500):
+    value = play(node("a", nested(3_000))).value("a")
+    for _ in range(3_000):
         (value,) = value
     assert value == "bottom"
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tests.engine.play import after, echo, give, node, play
+import asyncio
+
+import pytest
+
+from tests.engine.event_stream import assert_well_formed
+from tests.engine.play import WatchedClock, after, echo, for_ever, give, node, play
 from weft.core.events import Event, NodeFinished, NodeStarted, RunFinished, RunStarted
+from weft.engine import Graph, Node, Run
 from weft.engine.trace import Trace
 
 
@@ -21,20 +27,21 @@ def test_every_listener_sees_the_same_events_in_the_same_order() -> None:
     ]
 
 
-def test_a_listener_that_raises_is_told_no_more_and_the_result_says_so() -> None:
+@pytest.mark.parametrize("error", [RuntimeError("gone"), asyncio.CancelledError("gone")])
+def test_a_listener_that_raises_is_told_no_more_and_the_result_says_so(
+    error: BaseException,
+) -> None:
     seen: list[Event] = []
 
     def fragile(event: Event) -> None:
         seen.append(event)
         if len(seen) == 3:
-            raise RuntimeError("my screen is gone")
+            raise error
 
     played = play(node("a", after(1, 1)), node("b", echo, "a"), listeners=[fragile])
     assert len(seen) == 3
     assert played.result.status == "succeeded"
-    assert played.result.reasons == (
-        "a listener raised RuntimeError('my screen is gone') and is told no more",
-    )
+    assert played.result.reasons == (f"a listener raised {error!r} and is told no more",)
 
 
 def test_a_listener_that_raises_does_not_silence_the_others() -> None:
@@ -59,6 +66,26 @@ def test_the_start_names_the_graph_its_nodes_and_its_limits() -> None:
         ("a", "tool", (), "r", None),
         ("b", "call", ("a",), None, None),
     ]
+
+
+def test_a_listener_may_cancel_the_run_at_any_event() -> None:
+    def work() -> list[Node]:
+        return [node("a", after(1, 1)), node("b", after(1, 1), "a"), node("c", for_ever)]
+
+    for number in range(6):
+        seen: list[Event] = []
+        runs: list[Run] = []
+
+        def cancel(event: Event, number: int = number) -> None:
+            seen.append(event)  # noqa: B023 - it ends with this round
+            if len(seen) == number + 1:  # noqa: B023
+                runs[0].cancel("by a listener")  # noqa: B023
+
+        clock = WatchedClock()
+        runs.append(Run(Graph("g", work()), clock=clock, listeners=[cancel]))
+        result = clock.run(runs[0].wait())
+        assert result.status == "cancelled"
+        assert_well_formed(seen, result)
 
 
 def test_a_trace_is_a_listener() -> None:

@@ -156,7 +156,7 @@ class Run:
             signals.sort(key=_declared_order)
         try:
             self._perform(self._scheduler.advance(signals, self.elapsed_s))
-        except Exception as error:  # noqa: BLE001 - our own bug must end the run, not hang it
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug must not hang
             self._crash(error)
 
     def _perform(self, commands: Iterable[Command]) -> None:
@@ -260,7 +260,7 @@ class Run:
         for listener in self._listeners:
             try:
                 listener(event)
-            except Exception as error:  # noqa: BLE001 - a viewer must not break what it views
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a viewer only
                 self._listeners = [other for other in self._listeners if other is not listener]
                 self._complaints.append(f"a listener raised {error!r} and is told no more")
 
@@ -315,7 +315,7 @@ class Run:
             limits[""] = self._options.max_concurrency
         self.emit(RunStarted(self.id, self._graph.name, wall, self._graph.infos, limits))
 
-    def _crash(self, error: Exception) -> None:
+    def _crash(self, error: BaseException) -> None:
         if not self._done.done():
             bug = error if isinstance(error, InternalError) else InternalError(repr(error))
             bug.__cause__ = error
