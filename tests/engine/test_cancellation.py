@@ -502,3 +502,15 @@ def test_a_bug_of_ours_ends_the_run_and_leaves_nothing_behind(
         await assert_nothing_left(clock)
 
     clock.run(main())
+
+
+def test_a_run_that_cannot_begin_leaves_nothing_behind() -> None:
+    clock = WatchedClock()
+
+    async def main() -> None:
+        nodes = [node("a", for_ever, timeout_s=5), node("b", for_ever, timeout_s="soon")]
+        with pytest.raises(TypeError):
+            await Run(Graph("g", nodes), clock=clock).wait()
+        await assert_nothing_left(clock)
+
+    clock.run(main())

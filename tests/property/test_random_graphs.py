@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -30,6 +31,8 @@ from weft.core.events import (
 from weft.core.ids import NodeId
 from weft.core.values import Usage
 from weft.engine import Edge, Graph, Inputs, Limit, NodeContext, Run, RunOptions
+from weft.engine.critical import critical_path
+from weft.engine.trace import Trace
 
 FEW, MANY = examples(40), examples(120)
 
@@ -43,7 +46,8 @@ def run(program: Sequence[Spec], **options: Any) -> Played:
             runs[0].answer(event.node, ANSWER)
 
     at = {0.0: runs.append, **options.pop("at", {})}
-    return play(*graph_nodes(program), at=at, listeners=[answer], **options)
+    listeners = [answer, *options.pop("listeners", [])]
+    return play(*graph_nodes(program), at=at, listeners=listeners, **options)
 
 
 def assert_as_expected(played: Played, expected: dict[str, End]) -> None:
@@ -230,8 +234,17 @@ TANGLED = Taste(cancel_rest="anywhere", stream=True, ties=True, tangled=True)
 @examples(200)
 @given(programs(TANGLED), st.none() | st.integers(1, 3))
 def test_nothing_waits_for_ever(program: tuple[Spec, ...], slots: int | None) -> None:
-    """Without a deadline and without works that hang, a run ends by itself; `play` fails else."""
-    assert run(program, max_concurrency=slots).result.wall_s < FOR_EVER_S
+    """Without a deadline and without works that hang, a run ends by itself; `play` fails else.
+
+    What it tells its listeners adds up: a path without gaps explains all of its time.
+    """
+    trace = Trace()
+    played = run(program, max_concurrency=slots, listeners=[trace])
+    assert played.result.wall_s < FOR_EVER_S
+    path = critical_path(trace)
+    assert all(a.end_s == b.start_s for a, b in pairwise(path))
+    assert sum(part.seconds for part in path) == pytest.approx(played.result.wall_s)
+    assert (trace.running, trace.active, trace.waiting) == (0, {}, {})
 
 
 def layered(random: Random, nodes: int) -> dict[str, tuple[float, list[str]]]:

@@ -110,7 +110,7 @@ class Run:
             self._perform(self._scheduler.advance(ended, self.elapsed_s))
             await self._end()
             raise
-        except InternalError:
+        except Exception:
             await self._close()
             raise
         return await self._end()
