@@ -36,8 +36,9 @@ class WatchedClock(FakeClock):
             self.alive.discard(number)
             callback()
 
+        timer = super().call_later(delay_s, fire)
         self.alive.add(number)
-        return _Watched(self.alive, number, super().call_later(delay_s, fire))
+        return _Watched(self.alive, number, timer)
 
 
 @dataclass(frozen=True)
