@@ -115,6 +115,24 @@ def test_types_that_double_at_each_step() -> None:
     loads("\n".join(["  n0: {value: {x: 1}}", *doubled]), 'a: "{{ n59.a.b }}"').check()
 
 
+def test_branches_that_double_at_each_step() -> None:
+    doubled = [
+        f'  n{i}: {{branch: x, cases: {{x: {{value: "{{{{ n{i - 1} }}}}"}},'
+        f' y: {{value: ["{{{{ n{i - 1} }}}}"]}}}}}}'
+        for i in range(1, 60)
+    ]
+    loads("\n".join(["  n0: {value: {x: 1}}", *doubled]), 'a: "{{ n59 }}"').check()
+
+
+def test_files_that_include_two_files_each(tmp_path: Path) -> None:
+    for i in range(40):
+        part = f"{{workflow: ./f{i + 1}.yaml}}" if i < 39 else "{value: {x: 1}}"
+        nodes = f"nodes: {{a: {part}, b: {part}}}"
+        outputs = "outputs: {x: '{{ a }}', y: '{{ b }}'}"
+        (tmp_path / f"f{i}.yaml").write_text(f"name: f\n{nodes}\n{outputs}\n")
+    weft.load(tmp_path / "f0.yaml").check()
+
+
 def test_a_long_cycle() -> None:
     ring = [f'  n{i}: {{value: "{{{{ n{(i + 1) % 1200} }}}}"}}' for i in range(1200)]
     assert isinstance(refused("\n".join(ring), 'a: "{{ n0 }}"').__cause__, CycleError)
@@ -194,3 +212,40 @@ def test_errors_of_python_flows_name_the_node() -> None:
     assert not isinstance(caught.value, SourceError)
     with pytest.raises(BuildError, match="nodes"):
         weft.Flow("x").check()
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        '{$ref: "#/$defs/nope"}',
+        '{$ref: "#nope"}',
+        '{$ref: "https://example.com"}',
+        '{$ref: "./other.json"}',
+        '{$id: "https://example.com"}',
+        "{$anchor: x}",
+        '{pattern: "("}',
+        '{patternProperties: {"(": {}}}',
+        '{properties: {x: {pattern: "[z-a]"}}}',
+        '{$ref: "#", default: 1}',
+        '{allOf: [{$ref: "#/allOf/0"}], default: 1}',
+        "{minimum: x}",
+        "{type: [string, strin]}",
+        "[strin]",
+        "[string, integer]",
+    ],
+)
+def test_schemas_that_cannot_be_used(schema: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        loads("  a: {value: 1}", head=f"name: x\ninputs:\n  v: {schema}\n")
+    assert caught.value.line == 3
+
+
+def test_schemas_with_definitions() -> None:
+    schema = (
+        '{$schema: "https://json-schema.org/draft/2020-12/schema", $defs: {t: {type: array, '
+        'items: {$ref: "#/$defs/t"}}}, $ref: "#/$defs/t"}'
+    )
+    flow = loads("  a: {value: '{{ v[0] }}'}", head=f"name: x\ninputs:\n  v: {schema}\n")
+    assert flow.run_sync(v=[[[]], []]).outputs == {"a": [[]]}
+    with pytest.raises(BuildError):
+        flow.start({"v": [[1]]})

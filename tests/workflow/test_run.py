@@ -455,6 +455,19 @@ def test_joins_keep_what_bodies_still_need() -> None:
     assert run(inner, slow).outputs == {"a": [["1<slow>"]]}
 
 
+def test_a_race_leaves_alone_what_another_join_will_need() -> None:
+    flow = loads(
+        """\
+  fast: {value: 1}
+  slow: {model: small, prompt: slow}
+  race: {join: [fast, slow], mode: any}
+  gate: {model: small, prompt: gate}
+  a: {join: [slow, fast], when: "{{ gate }}"}""",
+        'a: "{{ a }}"\n  race: "{{ race }}"',
+    )
+    assert run(flow, slow).outputs == {"a": ["<slow>", 1], "race": 1}
+
+
 def test_included_workflows_check_their_inputs_while_they_run() -> None:
     flow = loads(
         """\

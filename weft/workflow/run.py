@@ -69,7 +69,7 @@ class FlowRun:
         tools = Toolset(settings.tools)
         self._own_models = Models()
         models = _models(unit, settings.models, self._own_models)
-        check_unit(unit, tools, models is self._own_models)
+        check_unit(unit, tools, settings.models)
         options = _options(unit, settings)
         compiler = Compiler(unit, Services(tools, models, options.seed))
         nodes, _ = compiler.nodes(unit.document.nodes, Names.of_inputs(self._inputs))
@@ -123,10 +123,16 @@ class FlowRun:
         self._run.answer(NodeId(node), value)
 
 
-def check_unit(unit: Unit, tools: Toolset, own_models: bool = True) -> None:
-    """Import the tools of `unit` and check types, models and limits. Raises: `BuildError`."""
-    if own_models:
-        check_models(unit)
+def check_unit(
+    unit: Unit, tools: Toolset, models: Mapping[str, ModelClient] | ModelSource | None = None
+) -> None:
+    """Import the tools of `unit` and check types, models and limits. Raises: `BuildError`.
+
+    What a given source of models makes of declarations is not checked.
+    """
+    if models is None or isinstance(models, Mapping):
+        for included in unit.everything():
+            check_models(included, models or ())
     Types(unit, tools).check()
     resources = [*unit.document.models, *unit.document.tools, *tools.resources]
     for name in unit.document.run.limits:

@@ -16,7 +16,7 @@ from weft.workflow.unit import Unit
 
 def default_store(unit: Unit) -> ResultStore | None:
     """A store in the user's cache folder (`WEFT_HOME`, if set); None when no node has a cache."""
-    if not _caches(unit.document) and not any(_caches(u.document) for u in _included(unit)):
+    if not any(_caches(included.document) for included in unit.everything()):
         return None
     home = Path(os.environ.get("WEFT_HOME") or user_cache_path("weft"))
     home.mkdir(parents=True, exist_ok=True)
@@ -25,10 +25,3 @@ def default_store(unit: Unit) -> ResultStore | None:
 
 def _caches(document: Document) -> bool:
     return any(step.cache is not None for _, step in walk(document.nodes))
-
-
-def _included(unit: Unit) -> list[Unit]:
-    found = list(unit.includes.values())
-    for included in found:
-        found.extend(other for other in included.includes.values() if other not in found)
-    return found

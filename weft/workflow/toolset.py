@@ -35,9 +35,10 @@ class Toolset:
 
     def resource(self, unit: Unit, text: str) -> str | None:
         """The class of slots that a call of the tool takes."""
+        declared = text if text in unit.document.tools else None
         if text in unit.document.run.limits or _short(text) in self._given_specs:
-            return text if text in unit.document.tools else None
-        return self._tool(unit, text).resource
+            return declared
+        return self._tool(unit, text).resource or declared
 
     @property
     def resources(self) -> frozenset[str]:

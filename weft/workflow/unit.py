@@ -45,6 +45,13 @@ class Unit:
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     clients: Mapping[str, ModelClient] = field(default_factory=dict)
 
+    def everything(self) -> list[Unit]:
+        """The unit and all that it includes, each once."""
+        found = [self]
+        for unit in found:
+            found.extend(other for other in unit.includes.values() if other not in found)
+        return found
+
     def fail(
         self,
         error: BuildError,

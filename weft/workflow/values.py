@@ -11,7 +11,10 @@ from jsonschema.exceptions import best_match
 
 def violation(value: object, schema: Mapping[str, Any]) -> str | None:
     """Why `value` does not fit `schema`, in words, or None when it fits."""
-    error = best_match(Draft202012Validator(schema).iter_errors(value))
+    try:
+        error = best_match(Draft202012Validator(schema).iter_errors(value))
+    except RecursionError:
+        return "it, or its schema, goes on for ever"
     if error is None:
         return None
     where = "".join(

@@ -6,7 +6,7 @@ Evaluates nothing. None means: anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from jinja2 import nodes
 
@@ -55,12 +55,14 @@ def _infer(tree: Any, look: Look) -> JsonSchema | None:
 
 
 def _known(schema: JsonSchema | None) -> JsonSchema:
-    """`schema` as a part of another: only when it stands alone, and is not huge."""
-    return schema if schema is not None and "$defs" not in schema and _is_small(schema) else {}
+    return schema if is_part(schema) else {}
 
 
-def _is_small(schema: JsonSchema) -> bool:
-    """False when so much is in it that values made of values of it could grow without end."""
+def is_part(schema: JsonSchema | None) -> TypeGuard[JsonSchema]:
+    """True for a schema that may become a part of another: it stands alone, and is not huge.
+
+    Otherwise types of values that are made of each other could grow without end.
+    """
     todo: list[Any] = [schema]
     seen = 0
     while todo and seen <= _MOST_PARTS:
@@ -70,7 +72,7 @@ def _is_small(schema: JsonSchema) -> bool:
             todo.extend(part.values())
         elif isinstance(part, list):
             todo.extend(part)
-    return not todo
+    return schema is not None and "$defs" not in schema and not todo
 
 
 def _template(template: Template, look: Look) -> JsonSchema | None:

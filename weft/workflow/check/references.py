@@ -43,7 +43,8 @@ class _References:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
         self._document = unit.document
-        self._hidden = {str(path[-1]): path for path, _ in walk(self._document.nodes)}
+        named = (path for path, _ in walk(self._document.nodes) if path[-2] == "nodes")
+        self._hidden = {str(path[-1]): path for path in named}
 
     def check(self) -> None:
         inputs = Scope()

@@ -14,7 +14,7 @@ from weft.core.errors import BuildError, ToolError, TypeMismatch
 from weft.core.schema import at, mismatch
 from weft.core.values import JsonSchema, ToolSpec
 from weft.workflow.check.arguments import Parameters, check_arguments, check_call
-from weft.workflow.check.infer import INTEGER, LIST, STRING, element, infer
+from weft.workflow.check.infer import INTEGER, LIST, STRING, element, infer, is_part
 from weft.workflow.document import Block, Body, NodeSpec
 from weft.workflow.document.leaves import (
     AskNode,
@@ -54,14 +54,21 @@ class Schemas:
 class Types:
     """The types of one document. Imports the tools it names, through `tools`."""
 
-    def __init__(self, unit: Unit, tools: Toolset) -> None:
+    def __init__(self, unit: Unit, tools: Toolset, others: dict[Unit, Types] | None = None) -> None:
         self._unit = unit
         self._tools = tools
         self._known: dict[Path, JsonSchema | None] = {}
-        self._included: dict[str, Types] = {}
+        self._others = {} if others is None else others
+        self._checked = False
 
     def check(self) -> None:
-        """Raises: `TypeMismatch` or `UnknownReference`, as a `SourceError` where it is a file."""
+        """Check this document and what it includes, once.
+
+        Raises: `TypeMismatch` or `UnknownReference`, as a `SourceError` where it is a file.
+        """
+        if self._checked:
+            return
+        self._checked = True
         for name in self._unit.document.tools:
             self._spec(name, ("tools", name, "use"))
         scope = self._top()
@@ -72,12 +79,7 @@ class Types:
 
     def outputs(self) -> JsonSchema:
         """The schema of the mapping of all outputs."""
-        scope = self._top()
-        made = {
-            name: infer(value_template(value), scope.look) or {}
-            for name, value in self._unit.document.outputs.items()
-        }
-        return {"type": "object", "properties": made, "additionalProperties": False}
+        return infer(value_template(self._unit.document.outputs), self._top().look) or {}
 
     # -- scopes --------------------------------------------------------------------------------
 
@@ -147,8 +149,7 @@ class Types:
         items = [self._body(step, path, bodies(step)[0], scope)]
         if "otherwise" in step.model_fields_set:
             items.append(infer(value_template(step.otherwise), scope.look))
-        item = _any_of(items)
-        return LIST if item is None or "$defs" in item else {"type": "array", "items": item}
+        return _list_of(_any_of(items))
 
     def _body(self, step: Step, path: Path, inside: Inside, outer: Schemas) -> JsonSchema | None:
         scope = self._inside(step, path, inside, outer)
@@ -157,10 +158,10 @@ class Types:
         return self._value(inside.body, (*path, *inside.path), scope)
 
     def _include(self, step: WorkflowNode) -> Types:
-        if step.workflow not in self._included:
-            unit = self._unit.includes[step.workflow]
-            self._included[step.workflow] = Types(unit, self._tools)
-        return self._included[step.workflow]
+        unit = self._unit.includes[step.workflow]
+        if unit not in self._others:
+            self._others[unit] = Types(unit, self._tools, self._others)
+        return self._others[unit]
 
     def _spec(self, text: str, path: Path) -> ToolSpec:
         try:
@@ -269,13 +270,15 @@ def _model(step: ModelNode) -> JsonSchema:
         call = {"type": "object", "properties": {"name": STRING, "arguments": {"type": "object"}}}
         fields = {"text": STRING, "tool_calls": {"type": "array", "items": call}}
         one = {"type": "object", "properties": fields, "additionalProperties": False}
-    if step.samples is None:
-        return one
-    return LIST if "$defs" in one else {"type": "array", "items": one}
+    return one if step.samples is None else _list_of(one)
+
+
+def _list_of(item: JsonSchema | None) -> JsonSchema:
+    return {"type": "array", "items": item} if is_part(item) else LIST
 
 
 def _any_of(schemas: list[JsonSchema | None]) -> JsonSchema | None:
-    known = [schema for schema in schemas if schema is not None and "$defs" not in schema]
-    if len(known) < len(schemas):
-        return schemas[0] if len(schemas) == 1 else None
-    return known[0] if len(known) == 1 else {"anyOf": known}
+    if len(schemas) == 1:
+        return schemas[0]
+    known = [schema for schema in schemas if is_part(schema)]
+    return {"anyOf": known} if len(known) == len(schemas) else None

@@ -9,8 +9,9 @@ from typing import Any
 from weft.core.ids import NodeId, inside
 from weft.engine import kinds
 from weft.engine.kinds import Fragment
-from weft.engine.node import ALL, Edge, Inputs, Join, Node, NodeContext, Skip, Work
+from weft.engine.node import ALL, Cache, Edge, Inputs, Join, Node, NodeContext, Skip, Work
 from weft.workflow.compile import containers, function, joining
+from weft.workflow.compile.identity import cache_of
 from weft.workflow.compile.model import model
 from weft.workflow.compile.names import Names
 from weft.workflow.compile.policy import policy_of, retry_of
@@ -48,11 +49,11 @@ class Compiler:
     ) -> tuple[tuple[Node, ...], Names]:
         """The nodes of one level, and the names with theirs added. No scope: the top."""
         ids = {name: NodeId(name) if scope is None else inside(scope, name) for name in steps}
-        inner = names.with_nodes(ids)
+        settled = not _waits_to_join(steps) and (scope is None or not _needed_later(steps))
+        inner = names.with_nodes(ids, settled=settled)
         stand_ins = _stand_ins(steps)
-        decides = scope is not None and any(_decides_early(step) for step in steps.values())
         made = (
-            self._node(ids[name], step, inner, steps, anchored=decides)
+            self._node(ids[name], step, inner, steps)
             for name, step in steps.items()
             if name not in stand_ins
         )
@@ -87,22 +88,12 @@ class Compiler:
 
     # -- one node ------------------------------------------------------------------------------
 
-    def _node(
-        self,
-        node: NodeId,
-        step: Step,
-        names: Names,
-        beside: Mapping[str, Step],
-        *,
-        anchored: bool = False,
-    ) -> Node:
+    def _node(self, node: NodeId, step: Step, names: Names, beside: Mapping[str, Step]) -> Node:
         plan = self._plans.get(id(step))
         if plan is None:
-            plan = self._plans[id(step)] = _plan(step)
+            plan = self._plans[id(step)] = _plan(step, self._unit)
         streams = plan.streamed is not None and names.is_node(plan.streamed)
         edges = self._edges(step, plan, names, streams)
-        if anchored:
-            edges += [Edge(names.sources[name]) for name in plan.inner if name in beside]
         join: Join = ALL
         if isinstance(step, JoinNode) and not edges:
             edges, join = list(names.edges(step.join)), joining.join_of(step, names)
@@ -115,9 +106,9 @@ class Compiler:
             join,
             policy_of(
                 step,
-                self._unit,
                 names,
                 self._resource(step),
+                plan.cache,
                 lambda other: self._node(NodeId(other), beside[other], names, beside),
             ),
             step.kind,
@@ -185,17 +176,29 @@ class Compiler:
 
 
 def kept(unit: Unit) -> frozenset[NodeId]:
-    """The nodes at the top that are needed later than their edges show.
-
-    That is by outputs, by bodies that do not exist yet, and by nodes that stand in for others.
-    """
+    """The nodes at the top that no join may cancel: they are outputs, or needed later."""
     nodes = unit.document.nodes
-    names = set(value_template(unit.document.outputs).names)
-    for step in nodes.values():
-        names |= inner_names(step)
-    for name in _stand_ins(nodes):
-        names |= all_names(nodes[name])
+    names = value_template(unit.document.outputs).names | _needed_later(nodes)
     return frozenset(NodeId(name) for name in names if name in nodes)
+
+
+def _needed_later(steps: Mapping[str, Step]) -> frozenset[str]:
+    """The nodes of a level that are needed by what is not there yet, and so has no edges.
+
+    That is by bodies, and by nodes that stand in for others.
+    """
+    names: set[str] = set()
+    for step in steps.values():
+        names |= inner_names(step)
+    for name in _stand_ins(steps):
+        names |= all_names(steps[name])
+    return frozenset(name for name in names if name in steps)
+
+
+def _waits_to_join(steps: Mapping[str, Step]) -> bool:
+    """True when a join waits for something before it shows which branches it needs."""
+    joins = (step for step in steps.values() if isinstance(step, JoinNode))
+    return any(step.when is not None or step.after for step in joins)
 
 
 def _stand_ins(steps: Mapping[str, Step]) -> set[str]:
@@ -207,29 +210,26 @@ def _stand_ins(steps: Mapping[str, Step]) -> set[str]:
 class _Plan:
     """What a node needs, found once for all its instances.
 
-    `used` are the names that its work needs, `inner` those of its bodies. `streamed` is the name
-    whose items a map can take one by one, and `whole` the names that it needs apart from that.
+    `used` are the names that its work needs; `streamed` is the one whose items a map can take one
+    by one, and `whole` the names that it needs apart from that.
     """
 
     used: tuple[str, ...]
-    inner: tuple[str, ...]
     streamed: str | None
     whole: frozenset[str]
+    cache: Cache | None
 
 
-def _plan(step: Step) -> _Plan:
-    used, inner = names_of(step), inner_names(step)
+def _plan(step: Step, unit: Unit) -> _Plan:
+    used = names_of(step)
     if step.cache is not None:  # what the bodies take in is part of what the result depends on
-        used |= inner
+        used |= inner_names(step)
     streamed = None
     if isinstance(step, MapNode) and isinstance(step.over, str):
         path = template(step.over).path
         streamed = path.name if path is not None and not path.path else None
-    return _Plan(tuple(sorted(used)), tuple(sorted(inner)), streamed, names_of(step, besides="map"))
-
-
-def _decides_early(step: Step) -> bool:
-    return isinstance(step, JoinNode) and step.mode in ("any", "quorum", "first_valid")
+    whole = names_of(step, besides="map")
+    return _Plan(tuple(sorted(used)), streamed, whole, cache_of(step, unit))
 
 
 def _guarded(condition: str, work: Work) -> Work:

@@ -26,7 +26,9 @@ def join_of(step: JoinNode | MapNode, names: Names) -> Join:
 
     stands_in = "otherwise" in step.model_fields_set
     otherwise = value_template(step.otherwise).render(names.inputs) if stands_in else MISSING
-    return Join(step.mode, step.k or 1, valid, otherwise, cancel_rest=step.mode in _EARLY)
+    return Join(
+        step.mode, step.k or 1, valid, otherwise, cancel_rest=names.settled and step.mode in _EARLY
+    )
 
 
 def join(step: JoinNode) -> Work:

@@ -12,11 +12,16 @@ from weft.engine.node import Edge
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """`inputs` are the workflow's own; `values` those and the items around; `sources` the nodes."""
+    """`inputs` are the workflow's own; `values` those and the items around; `sources` the nodes.
+
+    `settled`: edges show all that the nodes around are needed for, so that a join may cancel the
+    branches that it does not need.
+    """
 
     inputs: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     sources: Mapping[str, NodeId] = field(default_factory=dict)
+    settled: bool = True
 
     @classmethod
     def of_inputs(cls, inputs: Mapping[str, Any]) -> Names:
@@ -27,11 +32,13 @@ class Names:
         """With the names of a body: values, or `Edge`s to where the value is being computed."""
         edges = {name: edge.source for name, edge in bindings.items() if isinstance(edge, Edge)}
         values = {name: value for name, value in bindings.items() if name not in edges}
-        return replace(self, values={**self.values, **values}, sources={**self.sources, **edges})
+        sources = {**self.sources, **edges} if edges else self.sources
+        return replace(self, values={**self.values, **values}, sources=sources)
 
-    def with_nodes(self, nodes: Mapping[str, NodeId]) -> Names:
+    def with_nodes(self, nodes: Mapping[str, NodeId], *, settled: bool) -> Names:
         """With the nodes of one more level."""
-        return replace(self, sources={**self.sources, **nodes})
+        settled = settled and self.settled
+        return replace(self, sources={**self.sources, **nodes}, settled=settled)
 
     def is_node(self, name: str) -> bool:
         """True when the value of `name` comes from a node."""

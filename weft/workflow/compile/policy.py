@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.core.budget import Budget
-from weft.engine.node import MISSING, Limit, Node, Policy, Retry
-from weft.workflow.compile.identity import cache_of
+from weft.engine.node import MISSING, Cache, Limit, Node, Policy, Retry
 from weft.workflow.compile.names import Names
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.document.settings import BudgetSpec, RetrySpec
 from weft.workflow.document.step import Step
 from weft.workflow.expressions import value_template
-from weft.workflow.unit import Unit
 
 
 def policy_of(
-    step: Step, unit: Unit, names: Names, resource: str | None, stand_in: Callable[[str], Node]
+    step: Step,
+    names: Names,
+    resource: str | None,
+    cache: Cache | None,
+    stand_in: Callable[[str], Node],
 ) -> Policy:
     """The policy of one node. `stand_in` makes the node that replaces it, by name."""
     samples = isinstance(step, ModelNode) and step.samples is not None
@@ -27,7 +29,7 @@ def policy_of(
         default=value_template(step.default).render(names.inputs) if step.has_default else MISSING,
         on_failure=step.on_failure,
         resource=None if samples else resource,
-        cache=cache_of(step, unit),
+        cache=cache,
         limit=limit_of(step.budget),
         spends=isinstance(step, ModelNode),
         degrade=stand_in(step.degrade) if step.degrade else None,

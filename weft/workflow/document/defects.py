@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from operator import itemgetter
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -62,7 +63,7 @@ def first_defect(error: ValidationError, raw: object, prefix: Path = ()) -> Defe
     """
     entries = error.errors(include_url=False)
     found = [_defect({**entry, "loc": (*prefix, *entry["loc"])}, raw) for entry in entries]
-    return min(found, key=_rank)[1]
+    return min(found, key=itemgetter(0))[1]
 
 
 def closest(word: str, choices: Sequence[str]) -> str | None:
@@ -71,10 +72,6 @@ def closest(word: str, choices: Sequence[str]) -> str | None:
     if near:
         return f"did you mean `{near[0]}`?"
     return f"there are: {', '.join(choices)}" if choices and len(choices) <= 40 else None
-
-
-def _rank(ranked: tuple[int, Defect]) -> int:
-    return ranked[0]
 
 
 def _defect(entry: Any, raw: object) -> tuple[int, Defect]:

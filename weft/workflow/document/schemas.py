@@ -5,6 +5,7 @@ Says whether a schema is one; knows nothing of the values that are checked again
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NoReturn
 
@@ -55,24 +56,56 @@ def _check(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
         raise PydanticCustomError(
             "schema", "not a JSON Schema: {why}", {"why": error.message, "where": where}
         ) from error
-    for reference in _references(schema):
-        if not reference.startswith("#"):
-            raise PydanticCustomError(
-                "schema", "$ref {ref} leaves the document", {"ref": repr(reference), "where": []}
-            )
+    for key, value in _strings(schema):
+        why = _objection(key, value, schema)
+        if why is not None:
+            raise PydanticCustomError("schema", "{why}", {"why": why, "where": []})
     return schema
 
 
-def _references(schema: JsonValue) -> Iterator[str]:
+def _strings(schema: JsonValue) -> Iterator[tuple[str, str]]:
+    """All keys with texts in it."""
     if isinstance(schema, dict):
         for key, value in schema.items():
-            if key in ("$ref", "$dynamicRef", "$schema", "$id") and isinstance(value, str):
-                yield value
-            else:
-                yield from _references(value)
+            if isinstance(value, str):
+                yield key, value
+            elif key == "patternProperties" and isinstance(value, dict):
+                yield from (("pattern", pattern) for pattern in value)
+            yield from _strings(value)
     elif isinstance(schema, list):
         for value in schema:
-            yield from _references(value)
+            yield from _strings(value)
+
+
+def _objection(key: str, value: str, root: dict[str, JsonValue]) -> str | None:
+    """What is wrong with a text in a schema that its own schema does not tell."""
+    if key in ("$id", "$anchor", "$dynamicAnchor", "$dynamicRef"):
+        return f"{key} is not supported: use $ref with #/$defs/..."
+    if key == "$ref" and not value.startswith("#"):
+        return f"$ref {value!r} leaves the document"
+    if key == "$ref" and not _exists(value, root):
+        return f"$ref {value!r} leads nowhere"
+    if key == "pattern":
+        try:
+            re.compile(value)
+        except (re.error, RecursionError, OverflowError) as error:
+            return f"the pattern {value!r} is no regular expression: {error}"
+    return None
+
+
+def _exists(reference: str, root: JsonValue) -> bool:
+    if reference != "#" and not reference.startswith("#/"):
+        return False
+    for step in reference.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(root, list):
+            name = name if name.isdecimal() and int(name) < len(root) else ""
+            root = root[int(name)] if name else None
+        else:
+            root = root.get(name) if isinstance(root, dict) else None
+        if root is None:
+            return False
+    return True
 
 
 SchemaSpec = Annotated[
