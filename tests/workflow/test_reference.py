@@ -1,0 +1,83 @@
+"""`docs/workflows.md` says all there is, and what it says is so."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from tests.workflow.case import echo, search
+from tests.workflow.whole.tools import longest
+from weft.core.fakes import FakeModel
+from weft.workflow.document.nodes import KINDS
+from weft.workflow.document.step import Step
+from weft.workflow.expressions.filters import COUNTED, FILTERS
+
+TEXT = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text("utf-8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
+ROWS = re.findall(r"^\| `(\w+)` \| .*? \| `(\{.*\})` \|$", TEXT, re.MULTILINE)
+AROUND = """\
+name: x
+inputs: {topic: string, score: integer, note: string, notes: [string]}
+models: {small: "local:tiny"}
+tools: {search: "./tools.py:search"}
+"""
+HITS = "  hits: {value: [{text: x}]}\n"
+
+
+def test_the_first_file() -> None:
+    (text,) = [text for kind, text in BLOCKS if kind == "yaml" and text.startswith("name:")]
+    flow = weft.loads(text)
+    assert weft.loads(flow.to_yaml()).document == flow.document
+
+
+def test_the_other_blocks() -> None:
+    blocks = [text for kind, text in BLOCKS if kind == "yaml" and not text.startswith("name:")]
+    assert blocks
+    for text in blocks:
+        nodes = f"nodes:\n{HITS}{textwrap.indent(text, '  ')}"
+        weft.loads(
+            f"{AROUND.replace(', notes: [string]', '')}{nodes}outputs: {{o: '{{{{ hits }}}}'}}\n"
+        )
+
+
+@pytest.mark.parametrize(("kind", "example"), ROWS)
+def test_every_example_is_a_node(kind: str, example: str, tmp_path: Path) -> None:
+    (tmp_path / "part.yaml").write_text(
+        "name: p\ninputs: {question: string}\nnodes: {a: {value: 1}}\noutputs: {o: '{{ a }}'}\n"
+    )
+    node = example.replace(r"\|", "|")
+    beside = "  a: {value: 1}\n  b: {value: 1}\n  c: {value: 1}\n"
+    text = f"{AROUND}nodes:\n{HITS}{beside}  n: {node}\noutputs: {{o: '{{{{ n }}}}'}}\n"
+    flow = weft.loads(text, str(tmp_path / "x.yaml"))
+    assert flow.nodes["n"].kind == kind
+
+
+def test_every_kind_key_and_filter_is_there() -> None:
+    assert [kind for kind, _ in ROWS] == [kind.kind for kind in KINDS]
+    own: set[str] = set()
+    for kind in KINDS:
+        own |= {field.alias or name for name, field in kind.model_fields.items()}
+    for key in sorted(own | set(Step.model_fields)):
+        assert re.search(rf"\b{key}\b", TEXT), key
+    aliases = {"d", COUNTED}
+    for name in FILTERS.keys() - aliases:
+        assert f"`{name}`" in TEXT, name
+
+
+def test_the_python_program() -> None:
+    (program,) = [text for kind, text in BLOCKS if kind == "python"]
+    body = textwrap.indent(program.replace("import weft\n", ""), "    ")
+    names: dict[str, Any] = {"weft": weft, "search": weft.tool(search), "longest": longest}
+    source = f"async def main(models):\n{body}    return result\n"
+    source = source.replace('topic="rivers")', 'topic="rivers", models=models)', 1)
+    exec(compile(source, "docs/workflows.md", "exec"), names)
+    result = asyncio.run(names["main"]({"small": FakeModel(echo)}))
+    assert result.ok
+    assert result.outputs["answer"] == "<Summarise:\nrivers 0>"
+    assert list(result.outcomes)[:4] == ["hits", "notes", "best", "kept"]
