@@ -214,6 +214,8 @@ def test_a_typed_function_is_a_tool_too() -> None:
     made = flow()
     made.output(out=made.tool(double, 4))
     assert made.run_sync().outputs == {"out": 8}
+    with pytest.raises(BuildError, match=r"@weft\.tool"):
+        made.to_yaml()
     wrong = flow()
     wrong.output(out=wrong.tool(double, "four"))
     with pytest.raises(TypeMismatch, match="integer"):
@@ -376,6 +378,16 @@ def test_a_flow_from_a_file_goes_on_in_python() -> None:
     made.value("{{ nowhere }}")
     with pytest.raises(SourceError, match="nowhere"):
         made.check()
+
+
+def test_a_tool_of_a_loaded_flow_is_not_declared_again() -> None:
+    made = weft.loads(
+        "name: x\ntools: {search: './tools.py:search'}\nnodes: {a: {value: 1}}\n"
+        "outputs: {o: '{{ a }}'}\n",
+        str(WHOLE / "x.yaml"),
+    )
+    made.tool(search, "x")
+    assert list(made.document.tools) == ["search"]
 
 
 def test_clients_in_the_place_of_declarations() -> None:

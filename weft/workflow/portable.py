@@ -32,6 +32,6 @@ def _check(reference: str, what: str, unit: Unit) -> None:
         function = reference.removeprefix(ONLY_PYTHON)
         raise BuildError(
             f"{what} uses `{function}`, which no file can name",
-            hint=f"move it to the top level of a file in {unit.folder}; a function of an "
-            "installed module also needs @weft.tool",
+            hint=f"move it to the top level of a file in {unit.folder}; a tool, and a function "
+            "of an installed module, also needs @weft.tool",
         )

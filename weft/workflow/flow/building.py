@@ -339,7 +339,7 @@ class Builder(ABC):
 
     def _declare(self, tool: Function) -> str:
         """The name under which the document declares a tool; declares it if it does not yet."""
-        reference = self._reference(tool)
+        reference = self._reference(tool, as_tool=True)
         for name, use in self._tools.items():
             if use == reference:
                 return name
@@ -356,10 +356,11 @@ class Builder(ABC):
         self._flows[reference] = unit
         return reference
 
-    def _reference(self, function: str | Function) -> str:
+    def _reference(self, function: str | Function, *, as_tool: bool = False) -> str:
         if isinstance(function, str):
             return function
-        reference = reference_to(function, self._folder, self._functions)
+        folder = None if as_tool and not isinstance(function, Tool) else self._folder
+        reference = reference_to(function, folder, self._functions)
         self._functions[reference] = function
         return reference
 

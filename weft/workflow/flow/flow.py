@@ -112,8 +112,9 @@ class Flow(Builder):
         flow = cls(document.name, description=document.description, folder=unit.folder)
         flow._limits = document.run.model_dump(by_alias=True, exclude_unset=True)
         flow._inputs = {name: declared.root for name, declared in document.inputs.items()}
-        flow._models = dict(document.models)
-        flow._tools = dict(document.tools)
+        said = document.model_dump(by_alias=True, exclude_unset=True)
+        flow._models = dict(said.get("models", {}))
+        flow._tools = dict(said.get("tools", {}))
         flow._level.nodes = dict(document.nodes)
         flow._level.bound = set(document.inputs)
         flow._outputs = dict(document.outputs)

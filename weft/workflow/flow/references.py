@@ -13,15 +13,15 @@ from weft.workflow.unit import ONLY_PYTHON
 
 
 def reference_to(
-    function: Callable[..., Any], folder: Path, known: Mapping[str, Callable[..., Any]]
+    function: Callable[..., Any], folder: Path | None, known: Mapping[str, Callable[..., Any]]
 ) -> str:
     """A reference to `function`, unlike those in `known` unless it is there already.
 
-    `./file.py:name` for what lies in `folder` or below; `module:name` for tools elsewhere; else a
-    reference that works in this process only.
+    `./file.py:name` for what lies in `folder` or below; `module:name` for tools elsewhere; else,
+    and without a folder, a reference that works in this process only.
     """
     plain = function.function if isinstance(function, Tool) else function
-    path = _import_path(function, plain, folder)
+    path = _import_path(function, plain, folder) if folder is not None else None
     if path is not None:
         return path
     name = getattr(plain, "__name__", type(plain).__name__).strip("<>") or "function"
