@@ -402,6 +402,33 @@ def test_the_default_store_is_in_the_users_folder(
     assert loads("  a: {value: '{{ topic }}'}").run_sync().ok
 
 
+def test_a_changed_tool_file_is_not_served_from_the_cache(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_HOME", str(tmp_path / "home"))
+    seen = []
+    for version in ("one", "two", "two"):
+        folder = tmp_path / version
+        folder.mkdir(exist_ok=True)
+        (folder / "f.py").write_text(f'def answer() -> str:\n    return "{version}"\n')
+        file = folder / "flow.yaml"
+        text = "name: t\nnodes:\n  a: {call: ./f.py:answer, cache: true}\noutputs: {a: '{{ a }}'}\n"
+        file.write_text(text)
+        result = weft.load(file).run_sync()
+        seen.append((result.outputs["a"], result.outcomes["a"].via))
+    assert seen == [("one", ""), ("two", ""), ("two", "cache")]
+
+
+def test_results_of_substitutes_are_not_kept_for_the_next_run(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_HOME", str(tmp_path))
+    flow = loads("  a: {tool: search, with: {query: x}, cache: true}")
+    for _ in range(2):
+        assert flow.run_sync({}, tools=FakeTools(search=lambda query: [query])).ok
+    assert not (tmp_path / "results.sqlite").exists()
+
+
 def test_loop_limits() -> None:
     text = '  a: {loop: {value: "{{ n + 1 }}"}, as: n, start: 0, until: "{{ n > 9 }}", max: 3'
     assert run(loads(text + "}")).outputs == {"a": 3}

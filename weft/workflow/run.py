@@ -35,7 +35,8 @@ class RunSettings:
                   Whoever gives them closes them
     tools         a tool runner whose tools take the place of declared ones of the same names
     clock         time
-    store         results kept between runs; by default in the user's cache folder
+    store         results kept between runs; by default in the user's cache folder, but none when
+                  models or tools are substituted, for theirs are not the results of the next run
     concurrency   at most so many nodes work at once; `limits`: of a resource class
     deadline_s    seconds until the run ends with what it has
     budget        what the run may spend; a `Limit` also says what happens then
@@ -54,6 +55,11 @@ class RunSettings:
     budget: Budget | Limit | None = None
     seed: int | None = None
     run: RunId | None = None
+
+    @property
+    def substitutes(self) -> bool:
+        """True when other models or tools than the declared ones take part: fakes, for example."""
+        return isinstance(self.models, Mapping) or self.tools is not None
 
 
 class FlowRun:
@@ -74,7 +80,9 @@ class FlowRun:
         compiler = Compiler(unit, Services(tools, models, options.seed))
         nodes, _ = compiler.nodes(unit.document.nodes, Names.of_inputs(self._inputs))
         name = unit.document.name
-        self._own_store = default_store(unit) if settings.store is None else None
+        self._own_store = None
+        if settings.store is None and not settings.substitutes:
+            self._own_store = default_store(unit)
         self._run = Run(
             Graph(name, nodes, kept(unit)),
             options,

