@@ -269,6 +269,15 @@ def test_the_registry_loads_equal_models_once(tiny_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_the_context_is_the_smaller_of_what_is_asked_and_what_was_trained(tiny_path: Path) -> None:
+    async def context(size: int | None) -> int | None:
+        model = LocalModel(tiny_path, replace(EXACT, max_context_tokens=size))
+        return (await model.capabilities()).max_context_tokens
+
+    sizes = {size: asyncio.run(context(size)) for size in (None, 100, 10**6)}
+    assert sizes == {None: 1024, 100: 100, 10**6: 1024}
+
+
 def test_sizes_below_one_are_refused() -> None:
     with pytest.raises(ValueError, match="max_batch"):
         LocalOptions(max_batch=0)

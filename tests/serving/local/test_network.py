@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.serving.local.playback import EXACT
 from weft.core.errors import CapabilityError
 from weft.serving.local.network import Network
 from weft.serving.local.packed_linear import PackedLinear, pack_linears
+from weft.serving.local.packing import Span
 
 
 def altered(source: Path, target: Path, **config: Any) -> Path:
@@ -64,3 +66,10 @@ def test_a_model_without_attention_is_refused(tmp_path: Path) -> None:
     MambaForCausalLM(config).save_pretrained(tmp_path)
     with pytest.raises(CapabilityError):
         Network.load(tmp_path, EXACT)
+
+
+def test_models_can_be_loaded_side_by_side(tiny_path: Path) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        loaded = list(threads.map(lambda _: Network.load(tiny_path, EXACT), range(12)))
+    read = [network.forward([Span(0, 0, (5, 6, 7), True)])[0] for network in loaded]
+    assert all((logits == read[0]).all() for logits in read)

@@ -55,6 +55,13 @@ def test_special_tokens_write_nothing(vocabulary: Vocabulary) -> None:
     assert vocabulary.end_ids == {2}
 
 
+def test_logits_may_be_wider_than_the_tokenizer() -> None:
+    tokenizer = tiny.make_tokenizer()
+    words = Vocabulary(tokenizer, len(tokenizer) + 9, frozenset({2}))
+    assert [words.bytes_of(token) for token in range(len(tokenizer), words.size)] == [b""] * 9
+    assert len(words.beginning_with(frozenset(b"a"))) == words.size
+
+
 @pytest.mark.parametrize("template", [None, "{{ raise_exception('no') }}", "{{ 1 / 0 }}", "{% x"])
 def test_a_template_that_fails_is_a_request_error(template: str | None) -> None:
     tokenizer = tiny.make_tokenizer()

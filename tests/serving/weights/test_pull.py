@@ -195,6 +195,16 @@ def test_the_users_cache_can_be_moved(
     assert locate(NAME) == tmp_path / "elsewhere" / "models" / NAME
 
 
+def test_a_cache_that_cannot_be_written_is_named(
+    sources: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    sources(write_all, write_all)
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(ModelUnavailable, match="WEFT_HOME") as raised:
+        pull(NAME, home=tmp_path / "file")
+    assert not raised.value.retryable
+
+
 def test_locate_takes_a_folder_and_refuses_what_is_none(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()

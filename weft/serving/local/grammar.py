@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from weft.core.errors import ModelRequestError
 from weft.core.values import JsonSchema
-from weft.serving.local.bounds import bounded
-from weft.serving.local.json_watch import EXPONENT, NUMBER, QUOTE, JsonWatch
+from weft.serving.local.bounds import Bounds
+from weft.serving.local.number_watch import EXPONENT, NUMBER, NumberWatch
 from weft.serving.local.options import LocalOptions
 from weft.serving.local.vocabulary import Vocabulary
 
@@ -31,16 +31,13 @@ class Grammar:
     """Where one answer stands in its grammar.
 
     Where the grammar leaves a choice, numbers are written without exponent and end at 20
-    characters, so that they stay finite, and strings end at `max_string_chars`.
+    characters: it would let them grow without end, and a small model does.
     """
 
-    def __init__(
-        self, matcher: LLMatcher, vocabulary: Vocabulary, max_string_chars: int | None
-    ) -> None:
+    def __init__(self, matcher: LLMatcher, vocabulary: Vocabulary) -> None:
         self._matcher = matcher
         self._vocabulary = vocabulary
-        self._max_string_chars = max_string_chars
-        self._watch = JsonWatch()
+        self._watch = NumberWatch()
 
     @property
     def finished(self) -> bool:
@@ -59,18 +56,12 @@ class Grammar:
         """
         allowed = np.frombuffer(self._matcher.compute_logit_bias(), dtype=np.uint8) != 0
         self._check()
-        preferred = allowed & self._preferred()
-        logits[~(preferred if preferred.any() else allowed)] = -np.inf
-
-    def _preferred(self) -> NDArray[np.bool_] | np.bool_:
-        watch, words = self._watch, self._vocabulary
-        if watch.number_chars >= _NUMBER_CHARS:
-            return ~words.beginning_with(NUMBER)
-        if watch.number_chars:
-            return ~words.beginning_with(EXPONENT)
-        if self._max_string_chars is not None and watch.string_chars > self._max_string_chars:
-            return words.beginning_with(QUOTE)
-        return np.True_
+        if self._watch.characters:
+            ends = self._watch.characters >= _NUMBER_CHARS
+            avoided = self._vocabulary.beginning_with(NUMBER if ends else EXPONENT)
+            rest = allowed & ~avoided
+            allowed = rest if rest.any() else allowed
+        logits[~allowed] = -np.inf
 
     def accept(self, token: int) -> None:
         """Take the token that was drawn."""
@@ -95,8 +86,7 @@ class GrammarCompiler:
 
     def __init__(self, vocabulary: Vocabulary, options: LocalOptions) -> None:
         self._vocabulary = vocabulary
-        self._max_string_chars = options.max_string_chars
-        self._max_items = options.max_items
+        self._bounds = Bounds(options.max_string_chars, options.max_items)
         self._compiled: OrderedDict[str, LLMatcher] = OrderedDict()
 
     def start(self, schema: JsonSchema) -> Grammar:
@@ -106,23 +96,25 @@ class GrammarCompiler:
         keyword which cannot be enforced.
         """
         try:
-            limited = schema if self._max_items is None else bounded(schema, self._max_items)
-            text = json.dumps(limited, default=_plain, allow_nan=False)
+            plain = json.dumps(schema, default=_plain, allow_nan=False)
+            bounded = json.dumps(self._bounds.put_on(json.loads(plain)))
         except (TypeError, ValueError, RecursionError) as error:
             raise _refused(str(error)) from error
-        matcher = self._compiled.get(text) or self._compile(text)
-        self._compiled[text] = matcher
-        self._compiled.move_to_end(text)
+        matcher = self._compiled.get(bounded) or self._compile(bounded, plain)
+        self._compiled[bounded] = matcher
+        self._compiled.move_to_end(bounded)
         if len(self._compiled) > _KEPT:
             self._compiled.popitem(last=False)
-        return Grammar(matcher.deep_copy(), self._vocabulary, self._max_string_chars)
+        return Grammar(matcher.deep_copy(), self._vocabulary)
 
-    def _compile(self, schema: str) -> LLMatcher:
-        grammar = LLMatcher.grammar_from_json_schema(schema, overrides=_STYLE)
-        matcher = LLMatcher(self._vocabulary.trie, grammar, log_level=0)
-        if matcher.is_error():
-            raise _refused(matcher.get_error())
-        return matcher
+    def _compile(self, bounded: str, plain: str) -> LLMatcher:
+        """The bounded schema's matcher, or the plain one's where nothing fits the bounds."""
+        for schema in (bounded, plain):
+            grammar = LLMatcher.grammar_from_json_schema(schema, overrides=_STYLE)
+            matcher = LLMatcher(self._vocabulary.trie, grammar, log_level=0)
+            if not matcher.is_error():
+                return matcher
+        raise _refused(matcher.get_error())
 
 
 def _refused(reason: str) -> ModelRequestError:

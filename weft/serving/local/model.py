@@ -70,7 +70,7 @@ class LocalModel:
             prompt_token_ids=True,
             priority=True,
             prefix_reuse=True,
-            max_context_tokens=self.options.max_context_tokens or _trained_context(self.path),
+            max_context_tokens=self._context_tokens(),
         )
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -99,6 +99,10 @@ class LocalModel:
         await asyncio.to_thread(
             self._worker.close, ModelUnavailable(f"{self.model} was closed", retryable=False)
         )
+
+    def _context_tokens(self) -> int | None:
+        sizes = [self.options.max_context_tokens, _trained_context(self.path)]
+        return min((size for size in sizes if size is not None), default=None)
 
     def _load(self) -> Batcher:
         try:

@@ -5,6 +5,7 @@ Knows nothing of text, sampling or requests.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from transformers import PretrainedConfig, PreTrainedModel
+
+# transformers swaps process-wide initialisers while it loads: two threads at once break each other,
+# and every load after them
+_LOADING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,8 @@ class Network:
         self._layers = config.num_hidden_layers
         self._threads = options.threads or model_threads()
         self.vocabulary_size: int = config.vocab_size
-        self.context_tokens: int = options.max_context_tokens or config.max_position_embeddings
+        trained: int = config.max_position_embeddings
+        self.context_tokens = min(options.max_context_tokens or trained, trained)
         self.habits = _habits(model.generation_config)
         self.reset()
         self._try_out()
@@ -68,7 +74,7 @@ class Network:
         """
         attention.register()
         _check_kind(AutoConfig.from_pretrained(path, local_files_only=True).get_text_config())
-        with _quiet():
+        with _LOADING, _quiet():
             model = AutoModelForCausalLM.from_pretrained(
                 path,
                 dtype=_dtype(options),

@@ -13,15 +13,15 @@ class LocalOptions:
     dtype: `auto` is bfloat16 where the machine computes in it, else float32.
     threads: None leaves one core to the rest of the program (see `cores`).
     max_batch: requests decoded together; the others queue by priority, then in order of arrival.
-    max_context_tokens: None is what the model was trained for.
+    max_context_tokens: prompt and answer together; at most what the model was trained for, which
+    is what None stands for.
     default_max_tokens: answer length where a request does not say.
     prefill_tokens: prompt tokens read per step, so that a long prompt does not hold up the answers
     that are being written.
     cache_tokens: rows of the batch times the longest of them may not exceed this; a single request
     always fits.
-    max_string_chars: a string of a constrained answer that is this long ends as soon as its schema
-    allows, so that a small model does not write it for ever. None leaves it to the schema.
-    max_items: the same for arrays whose schema has no `maxItems`.
+    max_string_chars, max_items: bounds put on strings and arrays of a schema that has none, so that
+    a small model cannot write one for ever. None puts none.
 
     Raises: `ValueError` for sizes below one.
     """

@@ -39,7 +39,8 @@ class Vocabulary:
         self._tokenizer = tokenizer
         added = tokenizer.added_tokens_decoder
         special = {token: mark.content for token, mark in added.items() if mark.special}
-        self._special = frozenset(special)
+        # logits may be wider than the tokenizer; what lies between is never text
+        self._silent = frozenset(special) | frozenset(range(len(tokenizer), size))
         marks = sorted(special.values(), key=len, reverse=True)
         self._marks = re.compile("|".join(map(re.escape, marks)) or r"(?!)")
         try:
@@ -86,7 +87,7 @@ class Vocabulary:
 
     def bytes_of(self, token: int) -> bytes:
         """What a token writes; special tokens write nothing."""
-        return b"" if token in self._special else self.trie.decode_bytes([token])
+        return b"" if token in self._silent else self.trie.decode_bytes([token])
 
     def beginning_with(self, firsts: frozenset[int]) -> NDArray[np.bool_]:
         """[size]: whether a token's first byte is one of `firsts`. Not to be changed."""
