@@ -61,8 +61,16 @@ class Wishes:
     silent: bool = False
 
 
+async def session(flow: Flow, inputs: Mapping[str, object], wishes: Wishes) -> ExitCode:
+    """One run on models of its own."""
+    from weft.workflow import Models
+
+    async with Models() as models:
+        return await Session(flow, inputs, wishes, models).run()
+
+
 class Session:
-    """Runs `flow` once with `inputs`; with `models`, if given, which stay open.
+    """Runs `flow` once with `inputs`, on `models`, which whoever gives them closes.
 
     `serial_wall_s`: what the same workflow took one node at a time, if that was measured.
     """
@@ -72,7 +80,7 @@ class Session:
         flow: Flow,
         inputs: Mapping[str, object],
         wishes: Wishes,
-        models: Models | None = None,
+        models: Models,
     ) -> None:
         self.serial_wall_s: float | None = None
         self._models = models
@@ -106,8 +114,8 @@ class Session:
         code = self._exit_code()
         self._write_timeline()
         self._print(result, code)
-        if result.leaked:
-            leave_at_once(code)
+        if result.leaked or self._interrupted:
+            leave_at_once(code)  # not even a model that is still loading holds up the end
         return code
 
     async def _result(self, listeners: list[Listener]) -> FlowResult:

@@ -84,7 +84,7 @@ def run(
     deadline_s = None if deadline is None else seconds(deadline)
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.comparison import compared
-        from weft.cli.session import Session, Wishes
+        from weft.cli.session import Wishes, session
         from weft.workflow import load
 
         flow = load(file)
@@ -94,6 +94,6 @@ def run(
         )
         inputs = {} if inputs_file is None else read_inputs(inputs_file)
         inputs |= flow.coerce_inputs(texts)
-        running = compared(flow, inputs, wishes) if compare else Session(flow, inputs, wishes).run()
+        running = (compared if compare else session)(flow, inputs, wishes)
         code = asyncio.run(running)
     raise typer.Exit(code)
