@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from weft.core.errors import RunError
-from weft.core.events import NodeLogged, NodeStreamed, Outcome
+from weft.core.events import Event, NodeLogged, NodeStreamed, Outcome
 from weft.core.ids import NodeId, attempt
 from weft.core.values import Usage
 from weft.engine.node import Node, Streamed
 from weft.engine.state import NodeState
 
-if TYPE_CHECKING:
-    from weft.engine.runner import Run
+
+class Host(Protocol):
+    """The run, as far as a node may reach it."""
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run started."""
+
+    def emit(self, event: Event) -> None:
+        """Tell the listeners."""
+
+    def spend(self, state: NodeState, usage: Usage) -> None:
+        """Charge consumption."""
+
+    def tokens_left(self, state: NodeState) -> int | None:
+        """The smallest token allowance left."""
+
+    def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
+        """Add nodes to a node that is running."""
+
+    async def outcome(self, waiting: NodeState, node: NodeId) -> Outcome:
+        """Wait for the end of a node."""
 
 
 class Context:
@@ -24,7 +44,7 @@ class Context:
 
     __slots__ = ("_attempt", "_epoch", "_run", "_state")
 
-    def __init__(self, run: Run, state: NodeState, epoch: int) -> None:
+    def __init__(self, run: Host, state: NodeState, epoch: int) -> None:
         self._run = run
         self._state = state
         self._epoch = epoch

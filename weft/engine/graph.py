@@ -8,58 +8,7 @@ from weft.core.errors import UnknownReference
 from weft.core.events import NodeInfo
 from weft.core.ids import NodeId
 from weft.engine.checks import check
-from weft.engine.node import (
-    ALL,
-    ANY,
-    DEFAULT_POLICY,
-    MISSING,
-    Ask,
-    Cache,
-    Edge,
-    Grow,
-    Inputs,
-    Join,
-    Limit,
-    Missing,
-    Node,
-    NodeContext,
-    Policy,
-    Retry,
-    Skip,
-    Streamed,
-    Then,
-    Work,
-    best_effort,
-    first_valid,
-    quorum,
-)
-
-__all__ = [
-    "ALL",
-    "ANY",
-    "DEFAULT_POLICY",
-    "MISSING",
-    "Ask",
-    "Cache",
-    "Edge",
-    "Graph",
-    "Grow",
-    "Inputs",
-    "Join",
-    "Limit",
-    "Missing",
-    "Node",
-    "NodeContext",
-    "Policy",
-    "Retry",
-    "Skip",
-    "Streamed",
-    "Then",
-    "Work",
-    "best_effort",
-    "first_valid",
-    "quorum",
-]
+from weft.engine.node import Node
 
 
 class Graph:
