@@ -8,6 +8,7 @@ MODEL  := smollm2-135m-instruct
 .PHONY: demo test test-all check format bench setup model constraints clean
 
 demo: model  ## run the main job: documents, tools and a real language model, in parallel
+	mkdir -p out
 	$(BIN)/weft run examples/brief/brief.yaml --compare --timeline out/brief.html
 
 test: model  ## run the tests (all but those marked slow, gpu or net)

@@ -42,6 +42,8 @@ class Ledger:
 
     def closed(self, state: NodeState) -> Account | None:
         """The innermost account of `state` whose limit is reached, if any."""
+        if state.parent is None and state.account is None:  # by far the most common case
+            return self.run if self.run is not None and self.run.reached is not None else None
         return next((a for a in self.accounts(state) if a.reached is not None), None)
 
     def tokens_left(self, state: NodeState) -> int | None:

@@ -22,16 +22,16 @@ from weft.core.events import (
     RunStarted,
 )
 from weft.core.ids import NodeId, RunId, run_id
-from weft.core.ports import Clock, Entry, ResultStore, Timer
+from weft.core.ports import Clock, Entry, ResultStore
 from weft.core.ports.clock import SystemClock
 from weft.core.values import Usage
 from weft.engine import caching
+from weft.engine.alarm import Alarm
 from weft.engine.commands import (
     Answered,
     CancelRequested,
     ClearTimers,
     Command,
-    Fired,
     Raised,
     Returned,
     SetTimer,
@@ -78,7 +78,7 @@ class Run:
         self._turn_is_due = False
         self._tasks: dict[NodeState, asyncio.Task[None]] = {}
         self._unwinding: dict[asyncio.Task[None], NodeId] = {}
-        self._timers: dict[NodeState | None, list[Timer]] = {}
+        self._alarm = Alarm(self._clock, self._signal)
         self._keys: dict[NodeId, tuple[str, float | None]] = {}
         self._waiters: dict[NodeId, list[asyncio.Future[Outcome]]] = {}
         self._complaints: list[str] = []
@@ -166,9 +166,9 @@ class Run:
             elif isinstance(command, Stop):
                 self._stop(command.state)
             elif isinstance(command, SetTimer):
-                self._set_timer(command)
+                self._alarm.set(command)
             elif isinstance(command, ClearTimers):
-                self._clear_timers(command.state)
+                self._alarm.clear(command.state)
             else:
                 self.emit(command)
         if self._scheduler.done and not self._done.done():
@@ -243,15 +243,6 @@ class Run:
             self._unwinding[task] = state.node.id
             task.add_done_callback(lambda done: self._unwinding.pop(done, None))
             task.cancel()
-
-    def _set_timer(self, command: SetTimer) -> None:
-        state, epoch, kind, delay_s = command
-        timer = self._clock.call_later(delay_s, lambda: self._signal(Fired(state, epoch, kind)))
-        self._timers.setdefault(state, []).append(timer)
-
-    def _clear_timers(self, state: NodeState | None) -> None:
-        for timer in self._timers.pop(state, ()):
-            timer.cancel()
 
     def emit(self, event: Event) -> None:
         """Tell every listener; serve those who wait for a node."""
@@ -333,8 +324,7 @@ class Run:
         """Cancel what is left and wait for it within the grace period."""
         for state in list(self._tasks):
             self._stop(state)
-        for owner in list(self._timers):
-            self._clear_timers(owner)
+        self._alarm.close()
         if self._unwinding:
             await _all_done(list(self._unwinding), self._options.grace_s, self._clock)
 

@@ -1,0 +1,70 @@
+"""All timers of a run on one timer of the clock: cheap to set, cheaper to forget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+
+from weft.core.ports import Clock, Timer
+from weft.engine.commands import Fired, SetTimer
+from weft.engine.state import NodeState
+
+
+class Alarm:
+    """Calls `on_due` with the `Fired` of each timer when its time has come, in order of time.
+
+    A node has at most a few timers; `clear` forgets all of its. Forgotten entries stay in the heap
+    until they come up, and then do nothing.
+    """
+
+    def __init__(self, clock: Clock, on_due: Callable[[Fired], None]) -> None:
+        self._clock = clock
+        self._on_due = on_due
+        self._heap: list[tuple[float, int]] = []
+        self._set: dict[int, Fired] = {}
+        self._by_state: dict[NodeState | None, list[int]] = {}
+        self._order = count()
+        self._timer: Timer | None = None
+        self._armed_for = 0.0
+
+    def set(self, command: SetTimer) -> None:
+        """Set a timer, `command.delay_s` from now."""
+        state, epoch, kind, delay_s = command
+        due, number = self._clock.now() + delay_s, next(self._order)
+        heappush(self._heap, (due, number))
+        self._set[number] = Fired(state, epoch, kind)
+        self._by_state.setdefault(state, []).append(number)
+        if self._timer is None or due < self._armed_for:
+            self._arm(due)
+
+    def clear(self, state: NodeState | None) -> None:
+        """Forget the timers of `state`."""
+        for number in self._by_state.pop(state, ()):
+            self._set.pop(number, None)
+
+    def close(self) -> None:
+        """Forget everything."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._heap.clear()
+        self._set.clear()
+        self._by_state.clear()
+
+    def _arm(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_for = due
+        self._timer = self._clock.call_later(max(0.0, due - self._clock.now()), self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        now = max(self._clock.now(), self._armed_for)  # a loop may call a hair too early
+        heap = self._heap
+        while heap and (heap[0][0] <= now or heap[0][1] not in self._set):
+            fired = self._set.pop(heappop(heap)[1], None)
+            if fired is not None:
+                self._on_due(fired)
+        if heap:
+            self._arm(heap[0][0])
