@@ -123,14 +123,19 @@ def play(
     async def main() -> RunResult:
         for seconds, act in (at or {}).items():
             asyncio.get_running_loop().call_later(seconds, act, run)
-        async with asyncio.timeout(FOR_EVER_S):
-            result = await run.wait()
+        result = await ended(run)
         await assert_nothing_left(clock, leaked=bool(result.leaked))
         return result
 
     result = clock.run(main())
     assert_well_formed(events, result)
     return Played(result, events)
+
+
+async def ended(run: Run) -> RunResult:
+    """The result of `run`. Virtual time jumps to the limit when nothing is left that may happen."""
+    async with asyncio.timeout(FOR_EVER_S):
+        return await run.wait()
 
 
 async def assert_nothing_left(clock: WatchedClock, *, leaked: bool = False) -> None:

@@ -16,6 +16,7 @@ from tests.engine.play import (
     after,
     assert_nothing_left,
     echo,
+    ended,
     fail,
     for_ever,
     give,
@@ -118,7 +119,7 @@ def test_a_run_can_be_cancelled_before_it_begins_and_after_it_has_ended() -> Non
     async def main() -> None:
         run = Run(Graph("g", [node("a", for_ever)]), clock=clock, listeners=[events.append])
         run.cancel("never mind")
-        result = await run.wait()
+        result = await ended(run)
         assert result.status == "cancelled"
         assert result.wall_s == 0
         run.cancel("again")
@@ -333,7 +334,7 @@ def test_what_a_leaked_work_returns_says_or_spends_counts_no_more() -> None:
             listeners=[events.append],
         )
         asyncio.get_running_loop().call_later(1, run.cancel)
-        result = await run.wait()
+        result = await ended(run)
         await asyncio.sleep(20)
         assert asyncio.all_tasks() == {asyncio.current_task()}
         assert_well_formed(events, result)

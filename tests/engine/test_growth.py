@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import after, echo, fail, for_ever, give, node, play
+from tests.engine.play import after, echo, fail, for_ever, give, node, play, script
 from weft.core.errors import BuildError, UnknownReference
 from weft.core.events import GraphGrew, NodeWaiting, Outcome
 from weft.core.ids import NodeId
-from weft.engine import Edge, Grow, Inputs, Join, Node, NodeContext, Skip, Work, first_valid
+from weft.engine import Edge, Grow, Inputs, Join, Node, NodeContext, Retry, Skip, Work, first_valid
 from weft.engine.node import Then
 
 
@@ -192,6 +192,23 @@ def test_works_that_await_each_other_are_told_so() -> None:
         played = play(node("a", first), node("b", other))
         assert played.error("b") == "CycleError"
         assert played.value("a") == "failed"
+
+
+def test_what_an_earlier_attempt_waited_for_binds_nobody() -> None:
+    async def first(context: NodeContext, inputs: Inputs) -> Any:
+        return await context.outcome(NodeId("b"))
+
+    async def other(context: NodeContext, inputs: Inputs) -> Any:
+        await asyncio.sleep(3)
+        return (await context.outcome(NodeId("a"))).value
+
+    retry = Retry(attempts=2, delay_s=1, jitter=0)
+    played = play(
+        node("a", script(first, after(5, "A")), timeout_s=2, retry=retry),
+        node("b", other),
+        node("c", script(first, after(1, "C")), timeout_s=2, retry=retry),
+    )
+    assert played.statuses == {"a": "failed", "b": "succeeded", "c": "succeeded"}
 
 
 def test_who_has_enough_already_waits_for_nobody_any_more() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import Played, after, echo, fail, for_ever, give, node, play
+from tests.engine.play import Played, after, echo, ended, fail, for_ever, give, node, play
 from weft.core.budget import Budget
 from weft.core.errors import BuildError, InternalError, WeftError
 from weft.core.events import NodeSpent
@@ -176,7 +176,7 @@ def play_quietly(*nodes: Node) -> None:
     from weft.engine import Graph, Run
 
     clock = FakeClock()
-    result = clock.run(Run(Graph("quiet", nodes), clock=clock).wait())
+    result = clock.run(ended(Run(Graph("quiet", nodes), clock=clock)))
     assert result.status == "succeeded"
 
 

@@ -278,6 +278,7 @@ def test_a_loser_is_cancelled_with_everything_inside_it() -> None:
         node("join", echo, "slow", "fast", join=first_valid()),
     )
     assert seen == ["slow/in"]
+    assert played.result.status == "succeeded"
     assert played.ended_s("slow/in") == played.ended_s("slow") == 1
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.engine.event_stream import assert_well_formed
-from tests.engine.play import WatchedClock, after, echo, for_ever, give, node, play
+from tests.engine.play import WatchedClock, after, echo, ended, for_ever, give, node, play
 from weft.core.events import Event, NodeFinished, NodeStarted, RunFinished, RunStarted
 from weft.engine import Graph, Node, Run
 from weft.engine.trace import Trace
@@ -83,7 +83,7 @@ def test_a_listener_may_cancel_the_run_at_any_event() -> None:
 
         clock = WatchedClock()
         runs.append(Run(Graph("g", work()), clock=clock, listeners=[cancel]))
-        result = clock.run(runs[0].wait())
+        result = clock.run(ended(runs[0]))
         assert result.status == "cancelled"
         assert_well_formed(seen, result)
 

@@ -13,6 +13,7 @@ from tests.engine.play import (
     after,
     assert_nothing_left,
     echo,
+    ended,
     fail,
     for_ever,
     give,
@@ -410,7 +411,7 @@ def test_a_fold_that_is_cancelled_leaves_no_generator_behind() -> None:
         run = Run(Graph("g", [m, node("f", fold(slow_step, 0, "xs"), stream("m"))]), clock=clock)
         loop = asyncio.get_running_loop()
         loop.call_later(5, run.cancel)
-        await run.wait()
+        await ended(run)
 
         def count(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> Any:
             nonlocal tasks

@@ -106,6 +106,15 @@ def test_a_timer_that_fires_after_it_was_cleared_does_nothing() -> None:
     assert decide.advance([Fired(begun["a"].state, 1, "timeout")], 5.0) == []
 
 
+def test_a_timer_that_fires_after_the_fallback_began_leaves_it_alone() -> None:
+    decide = scheduled(node("a", echo, timeout_s=5, fallback=node("spare", echo)))
+    a = starts(decide.begin())["a"]
+    failed = Raised(a.state, a.epoch, NodeFailed("x"))
+    commands = decide.advance([failed, Fired(a.state, 1, "timeout")], 5.0)
+    assert list(starts(commands)) == ["a/spare"]
+    assert not ends(commands)
+
+
 def test_what_nobody_knows_is_ignored() -> None:
     decide = scheduled(node("a", echo))
     decide.begin()
