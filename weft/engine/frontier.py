@@ -115,10 +115,10 @@ class Frontier:
 
     def refuse_waiting(self, waiting: NodeState, sources: list[NodeState]) -> None:
         """Raise `CycleError` when a source cannot end before `waiting`, or a scope of it, has."""
-        scopes = {waiting}
-        while waiting.parent is not None:
-            waiting = waiting.parent
-            scopes.add(waiting)
+        scopes, scope = {waiting}, waiting
+        while scope.parent is not None:
+            scope = scope.parent
+            scopes.add(scope)
         seen: set[NodeState] = set()
         doubtful = list(sources)
         while doubtful:
@@ -129,7 +129,9 @@ class Frontier:
                     node=state.node.id,
                     hint="wait for nodes that do not depend on it",
                 )
-            if state.phase is not Phase.ENDED and state not in seen:
+            # A child of `waiting` was looked through when it came in: no need to do it again.
+            done = state.phase is Phase.ENDED or state.parent is waiting
+            if not done and state not in seen:
                 seen.add(state)
                 doubtful += self.sources(state) if state.phase is Phase.PENDING else ()
                 doubtful += state.children or ()
