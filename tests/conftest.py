@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,11 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.serving.openai.scripted import EndpointServer
+
+
+def pytest_configure() -> None:
+    """A shell that starts us in the background has Ctrl-C ignored, which processes inherit."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
