@@ -1,1 +1,1 @@
-"""Models: clients of servers, models in this process, weights. Alone in importing torch and HTTP."""
+"""Models: clients of servers, models in this process, weights. Only it imports torch and HTTP."""
