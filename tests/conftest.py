@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import tests.profile  # noqa: F401 - loading it sets how Hypothesis looks for examples
+
 if TYPE_CHECKING:
     from tests.serving.openai.scripted import EndpointServer
 
