@@ -1,4 +1,4 @@
-"""Tools that misbehave in every way, through the whole stack: the run ends and says what happened."""
+"""Tools that misbehave in every way, through the whole stack: the run ends and says why."""
 
 from __future__ import annotations
 
