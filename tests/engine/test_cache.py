@@ -12,13 +12,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from tests.engine.play import WatchedClock, after, echo, fail, give, node, play, script
+from tests.engine.play import (
+    WatchedClock,
+    after,
+    assert_nothing_left,
+    echo,
+    ended,
+    fail,
+    give,
+    node,
+    play,
+    script,
+)
 from weft.core.errors import ModelUnavailable
 from weft.core.events import NodeLogged
 from weft.core.fakes import MemoryStore
 from weft.core.ids import NodeId
 from weft.core.ports import Entry, ResultStore
-from weft.engine import Cache, Edge, Grow, Inputs, NodeContext, Retry, Skip, Streamed, Work
+from weft.engine import (
+    Cache,
+    Edge,
+    Graph,
+    Grow,
+    Inputs,
+    NodeContext,
+    Retry,
+    Run,
+    RunOptions,
+    Skip,
+    Streamed,
+    Work,
+)
 from weft.engine.caching import key
 from weft.engine.kinds import fold
 
@@ -258,10 +282,17 @@ def test_a_store_that_does_not_answer_does_not_hold_up_the_end_for_ever() -> Non
         async def get(self, key: str) -> Entry | None:
             return None
 
-    played = play(node("a", give("A"), cache=CACHE), store=Slow(seconds=1e5), grace_s=2)
-    assert played.value("a") == "A"
-    assert played.result.wall_s == 2
-    assert played.result.leaked == ("a",)
+    clock = WatchedClock()
+    one = Graph("g", [node("a", give("A"), cache=CACHE)])
+
+    async def main() -> None:
+        run = Run(one, RunOptions(grace_s=2), clock=clock, store=Slow(seconds=1e5))
+        result = await ended(run)
+        assert (result.value("a"), result.wall_s, result.leaked) == ("A", 2, ("a",))
+        await asyncio.sleep(0)
+        await assert_nothing_left(clock)
+
+    clock.run(main())
 
 
 def grown(work: Work) -> Work:

@@ -129,6 +129,12 @@ def test_a_run_can_be_cancelled_before_it_begins_and_after_it_has_ended() -> Non
     clock.run(main())
 
 
+def test_a_run_whose_loop_is_closed_can_still_be_cancelled() -> None:
+    run = Run(Graph("g", [node("a", give(1))]))
+    assert asyncio.run(run.wait()).status == "succeeded"
+    run.cancel("too late")
+
+
 def test_a_run_runs_once() -> None:
     async def main() -> None:
         run = Run(Graph("g", [node("a", give(1))]))
