@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.play import FOR_EVER_S, Played, WatchedClock, node, play
+from tests.engine.play import FOR_EVER_S, Played, node, play
 from tests.engine.virtual_executor import VirtualExecutor, pause
 from tests.profile import examples
 from tests.property.oracle import ANSWER, End, evaluate
@@ -335,4 +335,3 @@ def test_programs_are_as_wild_as_they_claim() -> None:
     assert {"timeout_s", "fallback", "resource", "stream", "spends", "rounds 2"} <= seen
     assert {"value", "broken", "retryable", "cancelled", "skip", "hang", "ask", "append"} <= seen
     assert {"await", "outer"} <= seen
-    assert WatchedClock().alive == set()

@@ -69,7 +69,10 @@ class NodeContext(Protocol):
         """
 
     async def outcome(self, node: NodeId) -> Outcome:
-        """Wait until `node` has ended."""
+        """Wait until `node` has ended. The work gives its slot back, and goes on without one.
+
+        Raises: `UnknownReference`, or `CycleError` when `node` cannot end before this one.
+        """
 
     def items(self, streamed: Streamed) -> AsyncGenerator[Any, None]:
         """The values of a streamed map in declared order, each once it and those before are done.
