@@ -24,7 +24,7 @@ from tests.engine.play import (
     play,
     script,
 )
-from weft.core.errors import InternalError, ModelUnavailable
+from weft.core.errors import InternalError, ModelUnavailable, UnknownReference
 from weft.core.events import Event, NodeFinished, RunFinished
 from weft.core.ids import NodeId
 from weft.engine import Graph, Grow, Inputs, NodeContext, Retry, Run, RunOptions
@@ -521,3 +521,11 @@ def test_a_run_that_cannot_begin_leaves_nothing_behind() -> None:
         await assert_nothing_left(clock)
 
     clock.run(main())
+
+
+def test_cancelling_a_node_that_is_not_there_says_so() -> None:
+    def cancel(run: Run) -> None:
+        with pytest.raises(UnknownReference, match="nobody"):
+            run.cancel("no", NodeId("nobody"))
+
+    assert play(node("a", after(2, 1)), at={1: cancel}).statuses == {"a": "succeeded"}

@@ -116,7 +116,12 @@ class Run:
         return await self._end()
 
     def cancel(self, reason: str = "cancelled", node: NodeId | None = None) -> None:
-        """End the run, or one node of it with everything inside, keeping what is done."""
+        """End the run, or one node of it with everything inside, keeping what is done.
+
+        Raises: `UnknownReference` for a node that a run under way does not have.
+        """
+        if node is not None and self._begun and node not in self._scheduler.states:
+            raise UnknownReference(f"there is no node {node!r} to cancel", node=node)
         self._signal(CancelRequested(reason, node))
 
     def answer(self, node: NodeId, value: Any) -> None:
