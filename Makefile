@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 MODEL  := smollm2-135m-instruct
 
-.PHONY: demo test test-all check format bench setup model constraints clean
+.PHONY: demo test test-all check lint format bench setup model constraints clean
 
 demo: model  ## run the main job: documents, tools and a real language model, in parallel
 	mkdir -p out
@@ -17,7 +17,9 @@ test: model  ## run the tests (all but those marked slow, gpu or net)
 test-all: model  ## run every test that this machine can run
 	$(BIN)/python -m pytest -q
 
-check: setup  ## format, lint, types and layers
+check: lint test  ## everything that must hold before a commit
+
+lint: setup  ## format, lint, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
