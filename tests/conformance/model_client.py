@@ -25,6 +25,7 @@ from weft.core.errors import (
 )
 from weft.core.fakes import Reply
 from weft.core.ports import (
+    Delta,
     ModelClient,
     ModelEvent,
     ModelRequest,
@@ -317,7 +318,7 @@ class ScriptedModelConformance(ModelClientConformance):
             assert "".join(piece.arguments for piece in mine) == call.arguments
 
     def test_a_stream_that_breaks_off_is_retryable(self) -> None:
-        seen: list[TextDelta | ToolCallDelta] = []
+        seen: list[Delta] = []
 
         async def main() -> None:
             reply = Reply("one two three", break_after_tokens=2)

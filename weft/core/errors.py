@@ -29,8 +29,13 @@ WeftError                    stage, node, retryable, hint
 │   ├── ModelRequestError    the server refuses the request as it is
 │   ├── ModelUnavailable     cannot connect, 5xx, or a stream that broke (retryable)
 │   ├── ModelOverloaded      429 or 503, with the server's own delay     (retryable)
+│   ├── ModelTimeout         the answer was not complete within the request's time
 │   ├── ModelOutputError     the output does not fit the schema asked for (retryable)
 │   └── CapabilityError      this client or model cannot do what was asked
+├── ServeError               a model server cannot be started, kept or planned
+│   ├── EngineMissing        no vLLM is installed for what was asked
+│   ├── SpecError            a combination of serving options that cannot work
+│   └── StartError           the server did not come up; says at which stage, with its last lines
 └── InternalError            a bug in weft: please report it
 """
 
@@ -39,7 +44,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-Stage = Literal["build", "run", "tool", "model", "internal"]
+Stage = Literal["build", "run", "tool", "model", "serve", "internal"]
 
 
 class WeftError(Exception):
@@ -245,6 +250,10 @@ class ModelOverloaded(ModelError):
         self.retry_after_s = retry_after_s
 
 
+class ModelTimeout(ModelError):
+    """The answer was not complete within the request's own time."""
+
+
 class ModelOutputError(ModelError):
     """The output does not parse or does not fit the schema that was asked for."""
 
@@ -253,6 +262,28 @@ class ModelOutputError(ModelError):
 
 class CapabilityError(ModelError):
     """This client, model or decoder cannot do what the request asks for."""
+
+
+class ServeError(WeftError):
+    """A model server cannot be started, kept running or planned."""
+
+    stage = "serve"
+
+
+class EngineMissing(ServeError):
+    """No serving engine is installed that can do what was asked."""
+
+
+class SpecError(ServeError):
+    """Serving options that cannot work together, or not with this model, engine or machine."""
+
+
+class StartError(ServeError):
+    """A server did not become healthy; `stage_reached` says how far it came."""
+
+    def __init__(self, message: str, *, stage_reached: str = "", hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.stage_reached = stage_reached
 
 
 class InternalError(WeftError):

@@ -83,7 +83,8 @@ class Completion:
     """A finished model answer.
 
     `token_ids` and `logprobs` (natural log, one per generated token) are empty where the server
-    does not return them. `text` never contains the text of tool calls.
+    does not return them. `text` never contains the text of tool calls, nor `reasoning`: what the
+    model wrote before its answer, where the server or the client tells the two apart.
     """
 
     text: str
@@ -93,6 +94,7 @@ class Completion:
     logprobs: tuple[float, ...] = ()
     usage: Usage = field(default_factory=Usage)
     model: str = ""
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import Any
 
 from tests.serving.openai.scripted import Endpoint
-from weft.core.ports import ModelEvent, ModelRequest, TextDelta, ToolCallDelta, complete
+from weft.core.ports import Delta, ModelEvent, ModelRequest, complete
 from weft.core.values import Completion, Message
 from weft.serving.openai import OpenAIModel
 
@@ -23,7 +23,7 @@ def ask(endpoint: Endpoint, request: ModelRequest | None = None, **settings: Any
 
 def heard(
     endpoint: Endpoint,
-    deltas: list[TextDelta | ToolCallDelta],
+    deltas: list[Delta],
     request: ModelRequest | None = None,
     **settings: Any,
 ) -> Completion:

@@ -14,7 +14,7 @@ from tests.conformance.model_client import no_tasks_left
 from tests.serving.openai.asking import heard, question
 from tests.serving.openai.scripted import EndpointServer, says
 from weft.core.errors import ModelUnavailable
-from weft.core.ports import TextDelta, ToolCallDelta, complete
+from weft.core.ports import Delta, TextDelta, complete
 from weft.core.values import Completion
 from weft.serving.openai import OpenAIModel
 
@@ -23,7 +23,7 @@ TEXT = "one two three four"
 
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_a_connection_that_breaks(endpoints: EndpointServer, after: int) -> None:
-    deltas: list[TextDelta | ToolCallDelta] = []
+    deltas: list[Delta] = []
     with pytest.raises(ModelUnavailable, match="broke") as raised:
         heard(endpoints.add(says(TEXT, die_after=after)), deltas)
     assert raised.value.retryable
@@ -66,10 +66,10 @@ def test_a_killed_server_gives_a_retryable_error() -> None:
         text=True,
         cwd=Path(__file__).parents[3],
     )
-    seen: list[TextDelta | ToolCallDelta] = []
+    seen: list[Delta] = []
 
     async def main(url: str) -> None:
-        def kill_after_five(delta: TextDelta | ToolCallDelta) -> None:
+        def kill_after_five(delta: Delta) -> None:
             seen.append(delta)
             if len(seen) == 5:
                 server.send_signal(signal.SIGKILL)

@@ -21,7 +21,7 @@ from weft.core.errors import (
     ModelUnavailable,
     WeftError,
 )
-from weft.core.ports import TextDelta, ToolCallDelta, complete
+from weft.core.ports import Delta, TextDelta, complete
 from weft.serving.openai import OpenAIModel
 
 KEY = "sk-very-secret-0123456789"
@@ -167,7 +167,7 @@ def test_a_server_that_is_not_there() -> None:
     ids=["number", "word", "text"],
 )
 def test_an_error_in_the_middle_of_a_stream(endpoints: EndpointServer, event: Any) -> None:
-    deltas: list[TextDelta | ToolCallDelta] = []
+    deltas: list[Delta] = []
     with pytest.raises(ModelUnavailable, match="out of memory") as raised:
         heard(endpoints.add(Script([chunk({"content": "so far"}), event])), deltas)
     assert raised.value.retryable

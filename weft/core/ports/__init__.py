@@ -3,9 +3,13 @@
 from weft.core.ports.clock import Clock, Timer
 from weft.core.ports.model import (
     Capabilities,
+    Delta,
     ModelClient,
     ModelEvent,
     ModelRequest,
+    Prefilled,
+    Program,
+    ReasoningDelta,
     Sampling,
     TextDelta,
     ToolCallDelta,
@@ -17,10 +21,14 @@ from weft.core.ports.tool import ToolRunner
 __all__ = [
     "Capabilities",
     "Clock",
+    "Delta",
     "Entry",
     "ModelClient",
     "ModelEvent",
     "ModelRequest",
+    "Prefilled",
+    "Program",
+    "ReasoningDelta",
     "ResultStore",
     "Sampling",
     "TextDelta",

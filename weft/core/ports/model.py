@@ -35,12 +35,27 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """The program that a call is part of, and where the call stands in it.
+
+    `path` is the longest way from this call to the end of the program, the call included;
+    `remaining` is that of the whole program, so never less. Both in one unit, the weights of nodes.
+    """
+
+    id: str
+    path: float = 1.0
+    remaining: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One model call.
 
     Exactly one of `messages` (chat, templated where the model runs) and `prompt_token_ids` (used as
     they are) is given. `schema` constrains the output to JSON that fits the JSON Schema. A larger
-    `priority` is more urgent. `cache_prefix` names requests that share a prompt prefix.
+    `priority` is more urgent; a client that serves several programs orders by `program` first.
+    `cache_prefix` names requests that share a prompt prefix. An answer that is not complete after
+    `timeout_s` seconds is worth nothing.
     """
 
     messages: tuple[Message, ...] = ()
@@ -53,6 +68,8 @@ class ModelRequest:
     decode: DecodeSpec = AUTOREGRESSIVE
     priority: int = 0
     cache_prefix: str | None = None
+    program: Program | None = None
+    timeout_s: float | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -79,12 +96,35 @@ class ToolCallDelta:
     name: str = ""
 
 
-ModelEvent = TextDelta | ToolCallDelta | Completion
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """Newly decoded text of the model's reasoning, which is not part of its answer."""
+
+    text: str
+    token_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """The prompt has been computed. Comes first, from clients that can tell, with the prompt's ids.
+
+    From here on other requests with the same prefix find it in the server's cache.
+    """
+
+    prompt_token_ids: tuple[int, ...] = ()
+
+
+Delta = TextDelta | ReasoningDelta | ToolCallDelta
+ModelEvent = Prefilled | Delta | Completion
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a client has found its model able to do."""
+    """What a client has found its model able to do.
+
+    `adapters` are LoRA adapters that a request may name instead of the model. `metrics`: the server
+    counts its running requests and cached tokens where the client can read them.
+    """
 
     streaming: bool = True
     structured_output: bool = False
@@ -94,6 +134,9 @@ class Capabilities:
     prompt_token_ids: bool = False
     priority: bool = False
     prefix_reuse: bool = False
+    prompt_logprobs: bool = False
+    metrics: bool = False
+    adapters: tuple[str, ...] = ()
     max_context_tokens: int | None = None
 
 
@@ -108,13 +151,13 @@ class ModelClient(Protocol):
         """What the model can do; asked of the server or the weights, not assumed."""
 
     def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Stream the answer: deltas, then exactly one `Completion` as the last event.
+        """Stream the answer: perhaps `Prefilled`, deltas, then exactly one `Completion`.
 
-        The deltas' texts concatenate to the completion's text. Closing the generator early cancels
-        the request.
+        The text deltas concatenate to the completion's text, the reasoning deltas to its reasoning.
+        Closing the generator early cancels the request.
 
         Raises: `ModelRequestError`, `ModelUnavailable` (also when a stream breaks off half-way),
-        `ModelOverloaded`, `ModelOutputError`, `CapabilityError`, `ModelNotFound`.
+        `ModelOverloaded`, `ModelTimeout`, `ModelOutputError`, `CapabilityError`, `ModelNotFound`.
         """
 
     async def aclose(self) -> None:
@@ -124,7 +167,7 @@ class ModelClient(Protocol):
 async def complete(
     client: ModelClient,
     request: ModelRequest,
-    on_delta: Callable[[TextDelta | ToolCallDelta], None] | None = None,
+    on_delta: Callable[[Delta], None] | None = None,
 ) -> Completion:
     """Run `request` to its end and return the completion; `on_delta` sees every piece.
 
@@ -134,6 +177,6 @@ async def complete(
         async for event in stream:
             if isinstance(event, Completion):
                 return event
-            if on_delta is not None:
+            if on_delta is not None and not isinstance(event, Prefilled):
                 on_delta(event)
     raise ModelUnavailable(f"the stream of {client.model} ended without a completion")
