@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from weft.core.errors import RunError
 from weft.core.events import Event, NodeLogged, NodeStreamed, Outcome
 from weft.core.ids import NodeId, attempt
+from weft.core.ports import Program
 from weft.core.values import Usage
 from weft.engine.node import Node, Streamed
 from weft.engine.state import NodeState
@@ -28,6 +29,12 @@ class Host(Protocol):
 
     def tokens_left(self, state: NodeState) -> int | None:
         """The smallest token allowance left."""
+
+    def time_left(self, state: NodeState) -> float | None:
+        """Seconds until something ends a node."""
+
+    def program(self, state: NodeState) -> Program:
+        """Where a node stands in the run."""
 
     def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
         """Add nodes to a node that is running."""
@@ -66,6 +73,10 @@ class Context:
     def priority(self) -> int:
         return int(self._state.rank * 1000)
 
+    @property
+    def program(self) -> Program:
+        return self._run.program(self._state)
+
     def log(self, text: str) -> None:
         self._run.emit(NodeLogged(self.node, text, self._run.elapsed_s))
 
@@ -77,6 +88,9 @@ class Context:
 
     def tokens_left(self) -> int | None:
         return self._run.tokens_left(self._state)
+
+    def time_left(self) -> float | None:
+        return self._run.time_left(self._state)
 
     def append(self, nodes: Sequence[Node]) -> None:
         self._must_run()

@@ -149,6 +149,7 @@ class Lifecycle:
             self.watch_seconds(account)
         state.attempt += 1
         if policy.timeout_s is not None:
+            state.due_s = self.now + policy.timeout_s
             self.out.append(SetTimer(state, state.attempt, "timeout", policy.timeout_s))
         self.out.append(NodeStarted(state.node.id, state.attempt, self.now))
         self._run(state, state.node.work, inputs(state, self.states))

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Protocol
 from weft.core.budget import Budget
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
+from weft.core.ports import Program
 from weft.core.values import Usage
 
 
@@ -50,6 +51,10 @@ class NodeContext(Protocol):
     def priority(self) -> int:
         """How urgent the node is: its remaining critical path, in thousandths of a weight unit."""
 
+    @property
+    def program(self) -> Program:
+        """The run, the remaining critical path from this node, and that of the whole run."""
+
     def log(self, text: str) -> None:
         """Show people a line (event `NodeLogged`)."""
 
@@ -61,6 +66,9 @@ class NodeContext(Protocol):
 
     def tokens_left(self) -> int | None:
         """The smallest token allowance left in the budgets that this node is charged to."""
+
+    def time_left(self) -> float | None:
+        """Seconds until a timeout, a budget or the deadline ends this node; None: nothing does."""
 
     def append(self, nodes: Sequence[Node]) -> None:
         """Add nodes now, while this work goes on. They end before this node does.

@@ -22,7 +22,7 @@ from weft.core.events import (
     RunStarted,
 )
 from weft.core.ids import NodeId, RunId, run_id
-from weft.core.ports import Clock, Entry, ResultStore
+from weft.core.ports import Clock, Entry, Program, ResultStore
 from weft.core.ports.clock import SystemClock
 from weft.core.values import Usage
 from weft.engine import caching
@@ -289,6 +289,14 @@ class Run:
     def tokens_left(self, state: NodeState) -> int | None:
         """The smallest token allowance left for a node."""
         return self._scheduler.tokens_left(state)
+
+    def time_left(self, state: NodeState) -> float | None:
+        """Seconds until something ends a node."""
+        return self._scheduler.time_left(state, self.elapsed_s)
+
+    def program(self, state: NodeState) -> Program:
+        """Where a node stands in this run."""
+        return Program(self.id, state.rank, max(state.rank, self._scheduler.remaining()))
 
     async def outcome(self, waiting: NodeState, node: NodeId) -> Outcome:
         """Wait, in the work of `waiting`, for the end of a node."""

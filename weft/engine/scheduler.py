@@ -25,6 +25,7 @@ from weft.engine.graph import Graph
 from weft.engine.lifecycle import Lifecycle
 from weft.engine.node import Ask, Node
 from weft.engine.options import RunOptions
+from weft.engine.outlook import Outlook
 from weft.engine.state import Account, NodeState, Phase
 
 _UNDER_WAY = frozenset((Phase.RUNNING, Phase.WAITING, Phase.ASKING))
@@ -38,6 +39,7 @@ class Scheduler:
         self.reasons: list[str] = []
         self._options = options
         self._nodes = Lifecycle(graph, options)
+        self._outlook = Outlook(self._nodes.states, self._nodes.ledger)
 
     @property
     def states(self) -> dict[NodeId, NodeState]:
@@ -112,6 +114,14 @@ class Scheduler:
     def tokens_left(self, state: NodeState) -> int | None:
         """The smallest token allowance left for `state`; None when there is no limit."""
         return self._nodes.ledger.tokens_left(state)
+
+    def remaining(self) -> float:
+        """The run's remaining critical path, in weights."""
+        return self._outlook.remaining()
+
+    def time_left(self, state: NodeState, now_s: float) -> float | None:
+        """Seconds until a timeout, a budget or the deadline ends `state`; None: nothing does."""
+        return self._outlook.time_left(state, now_s, self._options.deadline_s)
 
     def _interrupt(self, signal: Signal) -> None:
         """Timers, cancellations and answers: what does not come from a node's own work."""

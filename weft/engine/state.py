@@ -66,7 +66,8 @@ class NodeState:
     "all" join, and `left_out` says that one was left out on purpose; `count` serves the other joins
     and `winners` is what it decided. `open` counts children that have not ended; `held` is the end
     that waits for them; `awaited` are other nodes that its work waits for. `cause` is the failure
-    that a fallback, a default or a cheaper node stands in for. `tolerated`: a join was decided
+    that a fallback, a default or a cheaper node stands in for. `due_s` is when its attempt times
+    out. `tolerated`: a join was decided
     without it, so that its failure is none of the run.
     """
 
@@ -79,6 +80,7 @@ class NodeState:
         "children",
         "count",
         "dependents",
+        "due_s",
         "epoch",
         "gate",
         "growth",
@@ -125,6 +127,7 @@ class NodeState:
         self.resume: Then | None = None
         self.cause: Failure | None = None
         self.via: Via = ""
+        self.due_s: float | None = None
         self.slotted = False
         self.left_out = False
         self.tolerated = False

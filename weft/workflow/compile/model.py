@@ -18,6 +18,7 @@ from weft.workflow.unit import Unit
 from weft.workflow.values import violation
 
 _NEXT_SEED = 1_000_003
+_GRACE_S = 1.0
 
 
 def model(step: ModelNode, unit: Unit, services: Services, retry: Retry | None) -> Work:
@@ -95,6 +96,8 @@ class _Ask:
             tools=tuple(self._services.tools.spec(self._unit, name) for name in step.tools),
             tool_choice=step.tool_choice,
             priority=context.priority,
+            program=context.program,
+            timeout_s=_later(context.time_left()),
         )
 
     def _value(self, completion: Completion, tools: tuple[ToolSpec, ...]) -> Any:
@@ -109,6 +112,11 @@ def _smaller(wanted: int | None, left: int | None) -> int | None:
     if left is None:
         return wanted
     return max(1, left if wanted is None else min(wanted, left))
+
+
+def _later(left_s: float | None) -> float | None:
+    """The engine ends a call that is late itself; the server learns when nobody can be waiting."""
+    return None if left_s is None else left_s + _GRACE_S
 
 
 def _parsed(completion: Completion, schema: JsonSchema) -> Any:

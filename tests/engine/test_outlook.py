@@ -1,0 +1,97 @@
+"""What a work sees of what lies ahead: its program's critical path, and the time it has left."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.engine.play import node, play
+from weft.core.budget import Budget
+from weft.engine import Grow, Inputs, Limit, NodeContext
+
+
+async def ahead(context: NodeContext, inputs: Inputs) -> tuple[float, float]:
+    program = context.program
+    return program.path, program.remaining
+
+
+def test_the_path_of_a_call_and_of_its_program() -> None:
+    played = play(
+        node("long", ahead, weight=5),
+        node("short", ahead, weight=1),
+        node("mid", ahead, "long", weight=2),
+        node("last", ahead, "mid", "short", weight=1),
+    )
+    assert played.value("long") == (8, 8)
+    assert played.value("short") == (2, 8)
+    assert played.value("mid") == (3, 3)
+    assert played.value("last") == (1, 1)
+
+
+def test_the_run_is_the_program() -> None:
+    async def name(context: NodeContext, inputs: Inputs) -> str:
+        return context.program.id
+
+    played = play(node("a", name), node("b", name, "a"))
+    assert played.value("a") == played.value("b") == played.result.run
+
+
+def test_what_a_program_appends_is_ahead_of_it_too() -> None:
+    async def grows(context: NodeContext, inputs: Inputs) -> Grow:
+        nodes = tuple(node(f"{context.scope}/{i}", ahead, weight=i + 1) for i in range(3))
+        return Grow(nodes, tuple(n.id for n in nodes))
+
+    played = play(node("map", grows, weight=1), node("after", ahead, "map", weight=4))
+    assert played.value("map") == [(6, 8), (7, 8), (8, 8)]
+    assert played.value("after") == (4, 4)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5)), min_size=1, max_size=12))
+def test_remaining_is_the_longest_path_of_what_has_not_ended(
+    chains: list[tuple[int, int]],
+) -> None:
+    """Independent chains of unit steps: what remains is the longest rest of any of them."""
+    seen: list[tuple[float, float]] = []
+
+    async def step(context: NodeContext, inputs: Inputs) -> None:
+        seen.append((loop_time(), context.program.remaining))
+        await asyncio.sleep(1)
+
+    def loop_time() -> float:
+        return asyncio.get_running_loop().time()
+
+    nodes = [
+        node(f"{c}.{i}", step, *([f"{c}.{i - 1}"] if i else []), weight=weight)
+        for c, (length, weight) in enumerate(chains)
+        for i in range(length)
+    ]
+    play(*nodes)
+    begun = seen[0][0]
+    for at, remaining in seen:
+        done = round(at - begun)
+        assert remaining == max((length - done) * weight for length, weight in chains)
+
+
+def test_the_time_left_is_the_least_of_timeout_budget_and_deadline() -> None:
+    async def left(context: NodeContext, inputs: Inputs) -> Any:
+        await asyncio.sleep(1)
+        return context.time_left()
+
+    def grows(context: NodeContext, inputs: Inputs) -> Any:
+        async def work() -> Grow:
+            return Grow((child,), (child.id,))
+
+        child = node(f"{context.scope}/x", left)
+        return work()
+
+    limit = Limit(Budget(seconds=20))
+    assert play(node("a", left)).value("a") is None
+    assert play(node("a", left), deadline_s=10).value("a") == 9
+    assert play(node("a", left, timeout_s=5), deadline_s=10).value("a") == 4
+    assert play(node("a", grows, timeout_s=5)).value("a/x") == 4
+    assert play(node("a", grows, limit=limit)).value("a/x") == 19
+    degrading = Limit(Budget(seconds=20), "degrade")
+    assert play(node("a", grows, limit=degrading)).value("a/x") is None
