@@ -1,0 +1,47 @@
+"""What a vLLM process gets in its environment. The only way a secret travels to it."""
+
+from __future__ import annotations
+
+import os
+
+from weft.core.errors import SpecError
+from weft.serving.vllm.installed import Engine
+from weft.serving.vllm.machine import Machine
+from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.threads import as_list, cores_of_ranks
+from weft.serving.vllm.weights import Weights
+
+
+def environment(
+    spec: ServeSpec, engine: Engine, weights: Weights, machine: Machine, replica: int
+) -> dict[str, str]:
+    """The variables to add for replica number `replica`. Raises: `SpecError` without the key."""
+    added = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+    if weights.folder is not None:
+        added["HF_HUB_OFFLINE"] = "1"
+    if engine.platform == "cpu":
+        added |= _cpu(spec, machine, replica)
+    if spec.api_key_env is not None:
+        added["VLLM_API_KEY"] = _key(spec.api_key_env)
+    return added
+
+
+def _cpu(spec: ServeSpec, machine: Machine, replica: int) -> dict[str, str]:
+    # The first skips a warm-up that pipeline parallelism needs; the second would win over our flag.
+    added = {"VLLM_CPU_CI_ENV": "0", "VLLM_CPU_KVCACHE_SPACE": ""}
+    if machine.owns_cores:
+        ranks = cores_of_ranks(machine, spec.ranks, spec.replicas, replica)
+        return added | {"VLLM_CPU_OMP_THREADS_BIND": "|".join(as_list(cores) for cores in ranks)}
+    # Under a quota the cores belong to others too: threads are counted, not bound.
+    threads = max(machine.quota_cores // (spec.ranks * spec.replicas), 1)
+    return added | {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(threads)}
+
+
+def _key(name: str) -> str:
+    key = os.environ.get(name, "")
+    if not key:
+        raise SpecError(
+            f"the environment variable {name}, which should hold the key of clients, is not set",
+            hint=f"export {name}=... before starting",
+        )
+    return key

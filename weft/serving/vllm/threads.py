@@ -1,0 +1,40 @@
+"""Which cores the workers of a server compute on, on a CPU. Knows no engine's variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.serving.vllm.machine import Machine
+
+
+def cores_of_ranks(
+    machine: Machine, ranks: int, replicas: int, replica: int
+) -> tuple[tuple[int, ...], ...]:
+    """The cores of each rank of replica number `replica` (from 0), in the order of ranks.
+
+    Replicas do not share cores while there are enough of them, nor do the ranks of one replica.
+    A replica with cores to spare leaves one to its scheduler and its HTTP server, which never rest.
+    """
+    mine = _share(machine.cores, replicas, replica)
+    if len(mine) >= ranks + 2:
+        mine = mine[:-1]
+    return tuple(tuple(_share(mine, ranks, rank)) for rank in range(ranks))
+
+
+def _share(cores: Sequence[int], parts: int, part: int) -> Sequence[int]:
+    """Part number `part` of `parts`: neighbours, of equal number; one shared core if too few."""
+    size = len(cores) // parts
+    if size == 0:
+        return (cores[part % len(cores)],)
+    return cores[part * size : (part + 1) * size]
+
+
+def as_list(cores: Sequence[int]) -> str:
+    """Core ids the way Linux writes them: `0-3,6`."""
+    runs: list[list[int]] = []
+    for core in cores:
+        if runs and core == runs[-1][1] + 1:
+            runs[-1][1] = core
+        else:
+            runs.append([core, core])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
