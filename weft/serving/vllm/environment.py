@@ -27,8 +27,7 @@ def environment(
 
 
 def _cpu(spec: ServeSpec, machine: Machine, replica: int) -> dict[str, str]:
-    # The first skips a warm-up that pipeline parallelism needs; the second would win over our flag.
-    added = {"VLLM_CPU_CI_ENV": "0", "VLLM_CPU_KVCACHE_SPACE": ""}
+    added = {"VLLM_CPU_CI_ENV": "0"}  # where it is 1, a warm-up that pipelines need is left out
     if machine.owns_cores:
         ranks = cores_of_ranks(machine, spec.ranks, spec.replicas, replica)
         return added | {"VLLM_CPU_OMP_THREADS_BIND": "|".join(as_list(cores) for cores in ranks)}
