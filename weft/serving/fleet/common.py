@@ -1,0 +1,38 @@
+"""What several replicas can all do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from weft.core.errors import ModelOverloaded, ModelUnavailable
+from weft.core.ports.model import Capabilities, ModelClient
+
+
+async def common(clients: Sequence[ModelClient]) -> Capabilities:
+    """What every one of `clients` that answers can do; there is at least one client.
+
+    Raises: what the last one raises, when none answers.
+    """
+    found: list[Capabilities] = []
+    for number, client in enumerate(clients, start=1):
+        try:
+            found.append(await client.capabilities())
+        except (ModelUnavailable, ModelOverloaded):
+            if number == len(clients) and not found:
+                raise
+    return intersection(found)
+
+
+def intersection(found: Sequence[Capabilities]) -> Capabilities:
+    """A flag if all have it, an adapter if all have it, and the shortest context."""
+    flags = {
+        field.name: all(getattr(one, field.name) for one in found)
+        for field in fields(Capabilities)
+        if isinstance(field.default, bool)
+    }
+    contexts = [one.max_context_tokens for one in found if one.max_context_tokens is not None]
+    adapters = [name for name in found[0].adapters if all(name in one.adapters for one in found)]
+    return Capabilities(
+        **flags, adapters=tuple(adapters), max_context_tokens=min(contexts, default=None)
+    )

@@ -1,0 +1,153 @@
+"""Many replicas of one model as one client, which knows the programs that its calls are part of.
+
+Does not know how replicas are reached or started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
+
+from weft.core.errors import ModelError, ModelTimeout, ModelUnavailable
+from weft.core.ports.clock import Clock, SystemClock
+from weft.core.ports.model import (
+    Capabilities,
+    ModelClient,
+    ModelEvent,
+    ModelRequest,
+    Sampling,
+)
+from weft.core.values import Completion
+from weft.serving.fleet.admission import Admission
+from weft.serving.fleet.call import Call
+from weft.serving.fleet.common import common
+from weft.serving.fleet.deadline import Deadline
+from weft.serving.fleet.desk import Desk
+from weft.serving.fleet.health import Health
+from weft.serving.fleet.options import FleetOptions
+from weft.serving.fleet.order import ProgramOrder
+from weft.serving.fleet.prefixes import Chain, chain_of
+from weft.serving.fleet.replica import Replica
+from weft.serving.fleet.stats import FleetStats
+from weft.serving.fleet.ticket import Ticket, group_of
+from weft.serving.fleet.warming import warm
+
+_DEFAULTS = FleetOptions()
+_CLOCK = SystemClock()
+
+
+class Fleet:
+    """Implements `ModelClient` over clients that each reach one replica of the same model.
+
+    Calls wait here for a replica, those of the program nearest to its end first (`order`). They go
+    to where their prefix is cached (`routing`), after it is computed (`admission`). A call whose
+    replica breaks goes on elsewhere from the tokens that it has (`resume`); one that is overloaded
+    is asked again. Closing a stream closes the replica's at once. The time in the queue counts
+    towards `timeout_s`. Belongs to the event loop that uses it first, and owns its clients.
+
+    Raises: `ValueError` without replicas, or when they serve models of different names.
+    """
+
+    def __init__(
+        self,
+        replicas: Sequence[ModelClient],
+        options: FleetOptions = _DEFAULTS,
+        *,
+        clock: Clock = _CLOCK,
+    ) -> None:
+        names = sorted({client.model for client in replicas})
+        if len(names) != 1:
+            raise ValueError(f"a fleet has replicas of one model, not of: {', '.join(names)}")
+        self._model = names[0]
+        self._options = options
+        self._clock = clock
+        self._stats = FleetStats()
+        self._replicas = [
+            Replica(client, options.in_flight, f"replica {number} of {client!r}")
+            for number, client in enumerate(replicas)
+        ]
+        self._order = ProgramOrder(options, clock.now())
+        admission = Admission(self._replicas, options, clock, self._stats)
+        health = Health(self._replicas, options, clock, admission)
+        self._desk = Desk(admission, health, options, self._stats)
+        self._closed = False
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    def stats(self) -> FleetStats:
+        """What has been done so far; a copy."""
+        return replace(self._stats)
+
+    async def capabilities(self) -> Capabilities:
+        """What every replica that answers can do.
+
+        Raises: what the last replica raises when none answers.
+        """
+        return await common([replica.client for replica in self._replicas])
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self._check_open()
+        deadline = Deadline(self._clock, request.timeout_s, self._model)
+        call = Call(self._desk, request, self._ticket(request), deadline)
+        ended = False
+        try:
+            async with aclosing(call.events()) as events:
+                async for event in events:
+                    ended = isinstance(event, Completion)
+                    yield event
+        except ModelError as error:
+            ended = True
+            self._stats.timed_out += isinstance(error, ModelTimeout)
+            if self._closed:
+                raise self._closed_error() from None
+            raise
+        finally:
+            deadline.close()
+            self._stats.cancelled += not ended
+
+    async def warm(self, request: ModelRequest) -> None:
+        """Have the prompt of `request` computed on the replica where its program is, and no answer.
+
+        For the part of a prompt that is known while the rest is still being worked on. It only uses
+        a replica that is at most half busy, while nobody waits, and does nothing otherwise, nor
+        when the replica fails.
+
+        Raises: `ModelRequestError`, `CapabilityError`, `ModelNotFound`; `ModelUnavailable` when
+        the fleet is closed.
+        """
+        self._check_open()
+        if self._options.warm_prefix:
+            request = replace(
+                request,
+                sampling=Sampling(max_tokens=1, temperature=0),
+                schema=None,
+                tool_choice="auto",
+                logprobs=False,
+            )
+            await warm(self._desk, request, self._ticket(request, warm=True), self._clock)
+
+    async def aclose(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._desk.admission.close(self._closed_error)
+        await self._desk.health.aclose()
+        async with AsyncExitStack() as closing:
+            for replica in self._replicas:
+                closing.push_async_callback(replica.client.aclose)
+
+    def _ticket(self, request: ModelRequest, warm: bool = False) -> Ticket:
+        rank = self._order.rank(request, self._clock.now(), warm)
+        compared = self._options.affinity or self._options.warm_prefix
+        chain: Chain = chain_of(request) if compared else ()
+        return Ticket(rank, chain, group_of(request))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise self._closed_error()
+
+    def _closed_error(self) -> ModelUnavailable:
+        return ModelUnavailable(f"the fleet of {self._model} is closed", retryable=False)

@@ -1,0 +1,152 @@
+"""Puts broken replicas aside and overloaded ones to rest, and finds out when they are back.
+
+Knows no call's state; one task looks after each broken replica until it answers again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from random import Random
+
+from weft.core.errors import (
+    ModelError,
+    ModelOverloaded,
+    ModelTimeout,
+    ModelUnavailable,
+)
+from weft.core.ports.clock import Clock, Timer
+from weft.core.ports.model import ModelRequest, Sampling
+from weft.core.values import Message
+from weft.serving.fleet.admission import Admission
+from weft.serving.fleet.deadline import Deadline
+from weft.serving.fleet.options import FleetOptions
+from weft.serving.fleet.replica import Replica
+
+_PROBE_S = 15.0
+_PROBE = ModelRequest(
+    (Message("user", "ping"),),
+    sampling=Sampling(max_tokens=1, temperature=0),
+    priority=10**9,  # Ahead of whatever fills the server's own queue.
+    timeout_s=_PROBE_S,
+)
+
+
+class Health:
+    """Keeps `broken` and `resting` of every replica."""
+
+    def __init__(
+        self,
+        replicas: Sequence[Replica],
+        options: FleetOptions,
+        clock: Clock,
+        admission: Admission,
+    ) -> None:
+        self._replicas = replicas
+        self._options = options
+        self._clock = clock
+        self._admission = admission
+        self._jitter = Random()  # noqa: S311 - spreads clients in time, keeps no secret
+        self._mending: set[asyncio.Task[None]] = set()
+        self._outage: Timer | None = None
+        self._given_up = False
+        self._closed = False
+
+    def check(self) -> None:
+        """Raises: `ModelUnavailable` when no replica has answered for `outage_s`."""
+        if self._given_up:
+            raise self._outage_error()
+
+    def succeeded(self, replica: Replica) -> None:
+        """A call on `replica` came to its end."""
+        replica.overloads = 0
+        replica.limit.succeeded()
+
+    def overloaded(self, replica: Replica, error: ModelOverloaded) -> None:
+        """`replica` refused a call: it gets none for a while, and fewer at once after that."""
+        if replica.resting is not None or self._closed:
+            return  # The call was sent before this was known.
+        replica.overloads += 1
+        replica.limit.overloaded(replica.running)
+        delay_s = max(self._backoff_s(replica.overloads), error.retry_after_s or 0.0)
+
+        def rested() -> None:
+            replica.resting = None
+            self._admission.dispatch()
+
+        replica.resting = self._clock.call_later(delay_s, rested)
+
+    def failed(self, replica: Replica, error: ModelError) -> None:
+        """`replica` broke: it is put aside until it answers again."""
+        if replica.broken is not None or self._closed:
+            return
+        replica.broken = error
+        replica.prefixes.forget()
+        task = asyncio.create_task(self._mend(replica))
+        self._mending.add(task)
+        task.add_done_callback(self._mending.discard)
+        if self._outage is None and all(other.broken for other in self._replicas):
+            self._outage = self._clock.call_later(self._options.outage_s, self._give_up)
+
+    async def aclose(self) -> None:
+        """End all tasks and timers, and begin none."""
+        self._closed = True
+        for replica in self._replicas:
+            if replica.resting is not None:
+                replica.resting.cancel()
+        self._end_outage()
+        mending = list(self._mending)
+        for task in mending:
+            task.cancel()
+        if mending:
+            await asyncio.wait(mending)
+
+    async def _mend(self, replica: Replica) -> None:
+        looks = 0
+        while (error := await self._probe(replica)) is not None:
+            replica.broken = error
+            looks += 1
+            await self._clock.sleep(self._backoff_s(looks))
+        replica.broken = None
+        self._end_outage()
+        self._admission.dispatch()
+
+    async def _probe(self, replica: Replica) -> ModelError | None:
+        """What is wrong with the replica. Any answer shows that it lives, also a refusal."""
+        deadline = Deadline(self._clock, _PROBE_S, replica.name)
+        try:
+            async with aclosing(replica.client.generate(_PROBE)) as stream:
+                await deadline.wait(stream.__anext__)
+        except (ModelUnavailable, ModelTimeout) as error:
+            return error
+        except ModelError:
+            return None
+        except Exception as error:  # noqa: BLE001 - a client may be anybody's; it does not answer
+            return ModelUnavailable(f"{replica.name}: {type(error).__name__}: {error}")
+        finally:
+            deadline.close()
+        return None
+
+    def _backoff_s(self, count: int) -> float:
+        """Exponential, and up to half as long again, so that clients do not come back at once."""
+        longest_s = self._options.longest_backoff_s
+        delay_s = min(self._options.backoff_s * 2.0 ** min(count - 1, 60), longest_s)
+        return delay_s * (1 + self._jitter.random() / 2)
+
+    def _give_up(self) -> None:
+        self._given_up = True
+        self._admission.refuse_all(self._outage_error)
+
+    def _end_outage(self) -> None:
+        self._given_up = False
+        if self._outage is not None:
+            self._outage.cancel()
+            self._outage = None
+
+    def _outage_error(self) -> ModelUnavailable:
+        told = "; ".join(f"{replica.name}: {replica.broken}" for replica in self._replicas)
+        return ModelUnavailable(
+            f"no replica answered for {self._options.outage_s:g} s: {told}",
+            hint="are the servers running?",
+        )

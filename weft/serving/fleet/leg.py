@@ -1,0 +1,176 @@
+"""One replica's part in an answer: what is asked of it, and what of its events reaches the caller.
+
+Knows no replica and does no I/O. An answer that no replica breaks off has one leg.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from weft.core.errors import ModelUnavailable
+from weft.core.ports.model import (
+    Delta,
+    ModelEvent,
+    ModelRequest,
+    TextDelta,
+    ToolCallDelta,
+)
+from weft.core.values import Completion, Usage
+from weft.serving.fleet.seam import Seam
+from weft.serving.fleet.transcript import Transcript
+
+_SHORTEST_ECHO = 8
+S = TypeVar("S", str, tuple[int, ...])
+
+
+class Diverged(ModelUnavailable):
+    """What another replica says does not go on from what has been delivered."""
+
+
+class Leg(Protocol):
+    """Events of one stream in, events for the caller out; notes them in the transcript."""
+
+    @property
+    def request(self) -> ModelRequest:
+        """What to ask the replica."""
+
+    def take(self, event: Delta | Completion) -> list[ModelEvent]:
+        """What the caller gets to see of `event`. Raises: `Diverged`."""
+
+
+class Direct:
+    """The whole answer as it comes: for what cannot be cut."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.request = transcript.request
+        self._transcript = transcript
+
+    def take(self, event: Delta | Completion) -> list[ModelEvent]:
+        if not isinstance(event, Completion):
+            self._transcript.note(event)
+        return [event]
+
+
+class Sewn:
+    """An answer that can be cut at every moment: its beginning, or what follows after a cut."""
+
+    def __init__(self, transcript: Transcript, request: ModelRequest) -> None:
+        self.request = request
+        self._transcript = transcript
+        self._seam = Seam(request.sampling.stop)
+        self._before = len(transcript.ids)
+        self._echo = "" if transcript.sure else transcript.text
+
+    def take(self, event: Delta | Completion) -> list[ModelEvent]:
+        if isinstance(event, TextDelta):
+            return self._note(self._seam.take(self._without_echo(event)))
+        events = self._note(self._seam.flush())
+        if isinstance(event, Completion):
+            return [*events, self._glued(event)]
+        self._transcript.note(event)
+        return [*events, event]
+
+    def _note(self, delta: TextDelta | None) -> list[ModelEvent]:
+        if delta is None:
+            return []
+        self._transcript.note(delta)
+        self._transcript.sure = self._seam.sure
+        return [delta]
+
+    def _without_echo(self, delta: TextDelta) -> TextDelta:
+        """A prompt that ends within a character makes vLLM say its text again, once it is whole."""
+        echo = self._echo
+        if not (echo and delta.text):
+            return delta
+        self._echo = ""
+        if len(echo) < _SHORTEST_ECHO or echo not in delta.text:
+            return delta
+        if self.request.sampling.stop:
+            raise Diverged("the answer cannot go on: it was cut within a character")
+        return replace(delta, text=delta.text[delta.text.rindex(echo) + len(echo) :])
+
+    def _glued(self, end: Completion) -> Completion:
+        if not self._before:
+            return end
+        return replace(
+            end,
+            text=self._transcript.text,
+            token_ids=tuple(self._transcript.ids),
+            usage=glued_usage(self._transcript, self._before, end.usage),
+        )
+
+
+class Repeated:
+    """The same answer once more, without what has been delivered; it is compared instead."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.request = transcript.request
+        self._transcript = transcript
+        self._text = transcript.text
+        self._reasoning = transcript.reasoning
+        self._ids = tuple(transcript.ids)
+        self._logprobs = transcript.logprobs
+        self._arguments = {index: call.arguments for index, call in transcript.calls.items()}
+
+    def take(self, event: Delta | Completion) -> list[ModelEvent]:
+        if isinstance(event, Completion):
+            return [self._end(event)]
+        rest = self._rest(event)
+        if rest is None:
+            return []
+        self._transcript.note(rest)
+        return [rest]
+
+    def _rest(self, delta: Delta) -> Delta | None:
+        if isinstance(delta, ToolCallDelta):
+            return self._rest_of_call(delta)
+        self._ids, ids = _after(self._ids, delta.token_ids)
+        if isinstance(delta, TextDelta):
+            self._text, text = _after(self._text, delta.text)
+            seen = min(self._logprobs, len(delta.logprobs))
+            self._logprobs -= seen
+            delta = TextDelta(text, ids, delta.logprobs[seen:])
+            return delta if text or ids or delta.logprobs else None
+        self._reasoning, text = _after(self._reasoning, delta.text)
+        return replace(delta, text=text, token_ids=ids) if text or ids else None
+
+    def _rest_of_call(self, delta: ToolCallDelta) -> ToolCallDelta | None:
+        if delta.index not in self._arguments:
+            return delta
+        left, more = _after(self._arguments[delta.index], delta.arguments)
+        self._arguments[delta.index] = left
+        return ToolCallDelta(delta.index, more) if more else None
+
+    def _end(self, end: Completion) -> Completion:
+        if self._text or self._reasoning or self._ids or any(self._arguments.values()):
+            raise Diverged("the answer, asked for again, is shorter than what was delivered")
+        # Servers draw the ids of calls: the caller knows the first ones.
+        known = self._transcript.calls
+        calls = tuple(
+            replace(call, id=known[index].id) if index in known else call
+            for index, call in enumerate(end.tool_calls)
+        )
+        return replace(
+            end, tool_calls=calls, usage=replace(end.usage, requests=self._transcript.legs)
+        )
+
+
+def glued_usage(transcript: Transcript, before: int, last: Usage) -> Usage:
+    """The prompt once, and all tokens: `before` of them from earlier legs, the rest from `last`."""
+    prompt = len(transcript.prompt_ids)
+    return replace(
+        last,
+        prompt_tokens=prompt,
+        completion_tokens=before + last.completion_tokens,
+        cached_tokens=min(last.cached_tokens, prompt),
+        requests=transcript.legs,
+    )
+
+
+def _after(expected: S, piece: S) -> tuple[S, S]:
+    """What is still expected after `piece`, and what of `piece` is new."""
+    length = min(len(expected), len(piece))
+    if piece[:length] != expected[:length]:
+        raise Diverged("the answer, asked for again, differs from what was delivered")
+    return expected[length:], piece[length:]
