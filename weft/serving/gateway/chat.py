@@ -1,0 +1,106 @@
+"""`POST /v1/chat/completions`: reads and checks a request, and sees to it that it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from weft.serving.gateway.admission import Admission
+from weft.serving.gateway.answering import Answering, Asked
+from weft.serving.gateway.asking import requests_of
+from weft.serving.gateway.body import ChatBody, chat_body, further_fields
+from weft.serving.gateway.exchange import Exchange
+from weft.serving.gateway.metrics import Metrics
+from weft.serving.gateway.options import GatewayOptions
+from weft.serving.gateway.problem import Problem, Refused, bad_request, problem_of
+from weft.serving.gateway.reading import read_json
+from weft.serving.gateway.response import Response
+from weft.serving.gateway.served import Served
+from weft.serving.gateway.wanted import while_wanted
+
+_TIMEOUT_HEADER = "x-weft-timeout-ms"
+_LONGEST_NAME = 80
+
+
+class ChatEndpoint:
+    """An ASGI application. Setting `stopped` ends what is under way."""
+
+    def __init__(
+        self,
+        models: Mapping[str, Served],
+        options: GatewayOptions,
+        admission: Admission,
+        metrics: Metrics,
+        stopped: asyncio.Event,
+    ) -> None:
+        self._models = models
+        self._options = options
+        self._admission = admission
+        self._metrics = metrics
+        self._stopped = stopped
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = Exchange.of(scope)
+        response = Response(send)
+        try:
+            asked = await self._asked(Headers(scope=scope), receive, exchange)
+            answering = Answering(asked, exchange, self._admission, self._metrics)
+            await while_wanted(answering.write(response), response, receive, self._stopped)
+        except ClientDisconnect:
+            exchange.gone = True
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told
+            exchange.error = f"{type(error).__name__}: {error}"
+            await response.fail(problem_of(error, exchange.id))
+
+    async def _asked(self, headers: Headers, receive: Receive, exchange: Exchange) -> Asked:
+        timeout_s = _timeout_s(headers.get(_TIMEOUT_HEADER), self._options.timeout_s)
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            message = "send JSON, with the header Content-Type: application/json"
+            raise Refused(Problem(415, message))
+        raw = await read_json(
+            receive,
+            headers.get("content-length"),
+            self._options.max_body_bytes,
+            self._options.body_timeout_s,
+        )
+        body = chat_body(raw)
+        served = served_model(self._models, body.model)
+        exchange.model = served.name
+        self._check(body)
+        extra = further_fields({**raw, "stream": bool(body.stream)}, served.fields)
+        options = body.stream_options
+        return Asked(
+            served,
+            requests_of(body, extra, timeout_s),
+            timeout_s,
+            self._options.keep_alive_s,
+            bool(body.stream),
+            bool(options and options.include_usage),
+        )
+
+    def _check(self, body: ChatBody) -> None:
+        if len(body.messages) > self._options.max_messages:
+            raise bad_request(f"more than {self._options.max_messages:,} messages", "messages")
+        if (body.n or 1) > self._options.max_choices:
+            raise bad_request(f"more than {self._options.max_choices} choices", "n")
+
+
+def served_model(models: Mapping[str, Served], name: str) -> Served:
+    """The model of that name. Raises: `Refused` with 404."""
+    if name in models:
+        return models[name]
+    there = ", ".join(models)
+    message = f"there is no model {name[:_LONGEST_NAME]!r}; there is: {there}"
+    raise Refused(Problem(404, message, code="model_not_found", param="model"))
+
+
+def _timeout_s(header: str | None, longest_s: float) -> float:
+    if header is None:
+        return longest_s
+    if not (header.isascii() and header.isdigit() and 0 < len(header) < 16 and int(header)):
+        raise bad_request(f"the header {_TIMEOUT_HEADER} is a number of milliseconds")
+    return min(int(header) / 1000, longest_s)

@@ -1,0 +1,81 @@
+"""What the gateway counts, for Prometheus; each gateway has a registry of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from weft.core.values import Completion, Usage
+from weft.serving.gateway.admission import Admission
+from weft.serving.gateway.exchange import Exchange
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_ANSWER_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+_FIRST_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class Metrics:
+    """Labels hold names of served models and statuses only, so that clients cannot add series."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._registry = CollectorRegistry()
+        own = self._registry
+        self._requests = Counter(
+            "weft_gateway_requests", "Requests that have ended.", ["model", "status"], registry=own
+        )
+        self._broken = Counter(
+            "weft_gateway_broken_streams",
+            "Streams that ended in an error.",
+            ["model"],
+            registry=own,
+        )
+        self._gone = Counter(
+            "weft_gateway_disconnects", "Clients that hung up early.", ["model"], registry=own
+        )
+        self._seconds = Histogram(
+            "weft_gateway_request_seconds",
+            "From a request's headers to the end of its answer.",
+            ["model"],
+            buckets=_ANSWER_S,
+            registry=own,
+        )
+        self._first = Histogram(
+            "weft_gateway_first_token_seconds",
+            "From a request's headers to the first piece of a streamed answer.",
+            ["model"],
+            buckets=_FIRST_S,
+            registry=own,
+        )
+        self._tokens = Counter(
+            "weft_gateway_tokens", "Tokens that answers took.", ["model", "kind"], registry=own
+        )
+        running = Gauge("weft_gateway_running", "Answers under way.", registry=own)
+        running.set_function(lambda: admission.running)
+        waiting = Gauge("weft_gateway_waiting", "Requests that wait for a place.", registry=own)
+        waiting.set_function(lambda: admission.waiting)
+
+    def ended(self, exchange: Exchange) -> None:
+        """Count a request that has ended."""
+        self._requests.labels(exchange.model, str(exchange.status)).inc()
+        if exchange.gone:
+            self._gone.labels(exchange.model).inc()
+        elif exchange.model and exchange.ok:
+            self._seconds.labels(exchange.model).observe(exchange.seconds)
+        elif exchange.status == 200:
+            self._broken.labels(exchange.model).inc()
+
+    def first_token(self, exchange: Exchange) -> None:
+        """A streamed answer has begun."""
+        self._first.labels(exchange.model).observe(exchange.elapsed_s())
+
+    def spent(self, model: str, answers: Sequence[Completion]) -> None:
+        """Count the tokens of answers."""
+        usage = sum((answer.usage for answer in answers), Usage())
+        self._tokens.labels(model, "prompt").inc(usage.prompt_tokens)
+        self._tokens.labels(model, "completion").inc(usage.completion_tokens)
+        self._tokens.labels(model, "cached").inc(usage.cached_tokens)
+
+    def text(self) -> bytes:
+        """Everything counted, in Prometheus' text format."""
+        return generate_latest(self._registry)

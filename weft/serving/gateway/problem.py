@@ -1,0 +1,123 @@
+"""What goes wrong, as clients of the gateway see it: a status and an error in OpenAI's form.
+
+The only place that knows which errors have which status. What clients are told of an error on our
+side never contains its own words: they may hold addresses, paths or data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from weft.core.errors import (
+    BudgetExceeded,
+    Cancelled,
+    CapabilityError,
+    DeadlineExceeded,
+    InputError,
+    ModelNotFound,
+    ModelOutputError,
+    ModelOverloaded,
+    ModelRequestError,
+    ModelTimeout,
+    ModelUnavailable,
+    NodeTimeout,
+    ServeError,
+    WeftError,
+)
+
+_NOT_AGAIN = frozenset({500, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error of the API. `param` is the field at fault, `retry_after_s` when to come back."""
+
+    status: int
+    message: str
+    type: str = "invalid_request_error"
+    code: str | None = None
+    param: str | None = None
+    retry_after_s: float | None = None
+
+    def body(self) -> dict[str, object]:
+        """The JSON that clients expect."""
+        error = {
+            "message": self.message,
+            "type": self.type,
+            "param": self.param,
+            "code": self.code,
+        }
+        return {"error": error}
+
+    def headers(self) -> dict[str, str]:
+        """The headers that belong to it; OpenAI's clients repeat 5xx unless told not to."""
+        headers = {}
+        if self.retry_after_s is not None:
+            headers["retry-after"] = str(max(1, math.ceil(self.retry_after_s)))
+        if self.status in _NOT_AGAIN:
+            headers["x-should-retry"] = "false"
+        if self.status == 401:
+            headers["www-authenticate"] = "Bearer"
+        if self.status in {408, 413}:
+            headers["connection"] = "close"
+        return headers
+
+
+class Refused(Exception):
+    """A request ends with a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def bad_request(message: str, param: str | None = None, code: str | None = None) -> Refused:
+    """The request is wrong at `param`."""
+    return Refused(Problem(400, message, code=code, param=param))
+
+
+class _Rule(NamedTuple):
+    kind: type[WeftError]
+    status: int
+    type: str
+    code: str
+    phrase: str | None = None
+    """What clients are told; None: the error's own words, which are about their request."""
+
+
+_WRONG, _OURS = "invalid_request_error", "server_error"
+_LATE = "the answer was not complete in time"
+_RULES = (
+    _Rule(InputError, 400, _WRONG, "invalid_inputs"),
+    _Rule(ModelRequestError, 400, _WRONG, "invalid_request"),
+    _Rule(CapabilityError, 400, _WRONG, "unsupported"),
+    _Rule(ModelNotFound, 404, _WRONG, "model_not_found"),
+    _Rule(BudgetExceeded, 422, _WRONG, "budget_exceeded"),
+    _Rule(ModelOverloaded, 429, "rate_limit_error", "overloaded", "the model is overloaded"),
+    _Rule(ModelOutputError, 502, _OURS, "bad_output", "a model's output does not fit"),
+    _Rule(ModelUnavailable, 502, _OURS, "unavailable", "a model cannot be reached, or broke off"),
+    _Rule(ServeError, 503, _OURS, "unavailable", "a model server does not run"),
+    _Rule(Cancelled, 503, _OURS, "cancelled", "the run was cancelled"),
+    _Rule(ModelTimeout, 504, "timeout_error", "timeout", _LATE),
+    _Rule(DeadlineExceeded, 504, "timeout_error", "timeout", _LATE),
+    _Rule(NodeTimeout, 504, "timeout_error", "timeout", _LATE),
+    _Rule(WeftError, 500, _OURS, "failed", "it failed"),
+)
+
+
+def problem_of(error: Exception, request_id: str) -> Problem:
+    """The problem that `error` is to a client; `request_id` leads to the rest in our own log."""
+    if isinstance(error, Refused):
+        return error.problem
+    if not isinstance(error, WeftError):
+        said = f"the gateway failed; it says why under the request id {request_id}"
+        return Problem(500, said, _OURS, "internal_error")
+    rule = next(rule for rule in _RULES if isinstance(error, rule.kind))
+    if rule.phrase is None:
+        return Problem(rule.status, str(error), rule.type, rule.code)
+    where = f"{error.node}: " if error.node else ""
+    said = f"{where}{rule.phrase} (request id {request_id})"
+    delay_s = getattr(error, "retry_after_s", None) or 1.0 if rule.status in {429, 503} else None
+    return Problem(rule.status, said, rule.type, rule.code, retry_after_s=delay_s)

@@ -1,0 +1,105 @@
+"""Answers in the form of OpenAI's protocol: whole ones, and the chunks of a stream. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from weft.core.errors import ModelUnavailable
+from weft.core.ports import (
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+)
+from weft.core.values import Completion, Usage
+
+Json = dict[str, Any]
+
+
+class ReplyForm:
+    """How the answer to one request is written. `created` is in Unix seconds."""
+
+    def __init__(self, reply_id: str, model: str, created: int) -> None:
+        self._id = reply_id
+        self._model = model
+        self._created = created
+
+    def whole(self, choices: Sequence[Completion]) -> Json:
+        """All choices at once. Raises: `ModelUnavailable` for a choice that was cut off."""
+        return {
+            **self._head("chat.completion"),
+            "choices": [_choice(index, answer) for index, answer in enumerate(choices)],
+            "usage": usage(choices),
+        }
+
+    def chunk(self, index: int, delta: Mapping[str, Any], finish: str | None = None) -> Json:
+        """A piece of choice `index`."""
+        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return {**self._head("chat.completion.chunk"), "choices": [choice]}
+
+    def usage_chunk(self, choices: Sequence[Completion]) -> Json:
+        """The chunk that ends a stream whose client wants to know the usage."""
+        return {**self._head("chat.completion.chunk"), "choices": [], "usage": usage(choices)}
+
+    def _head(self, kind: str) -> Json:
+        return {"id": self._id, "object": kind, "created": self._created, "model": self._model}
+
+
+def delta_of(event: ModelEvent) -> Json | None:
+    """What a chunk says of an event; None when clients are not told of it."""
+    match event:
+        case TextDelta(text=text):
+            return {"content": text} if text else None
+        case ReasoningDelta(text=text):
+            return {"reasoning_content": text} if text else None
+        case ToolCallDelta():
+            function: Json = {"arguments": event.arguments}
+            call: Json = {"index": event.index, "function": function}
+            if event.id:
+                call |= {"id": event.id, "type": "function"}
+            if event.name:
+                function["name"] = event.name
+            return {"tool_calls": [call]}
+        case _:
+            return None
+
+
+def finish_of(answer: Completion) -> str:
+    """Why the answer ended, in OpenAI's words. Raises: `ModelUnavailable` when it was cut off."""
+    if answer.finish_reason in ("cancelled", "error"):
+        raise ModelUnavailable(f"the answer of {answer.model} ended as {answer.finish_reason}")
+    return answer.finish_reason
+
+
+def usage(choices: Sequence[Completion]) -> Json:
+    """What all choices together consumed."""
+    total = sum((choice.usage for choice in choices), Usage())
+    return {
+        "prompt_tokens": total.prompt_tokens,
+        "completion_tokens": total.completion_tokens,
+        "total_tokens": total.tokens,
+        "prompt_tokens_details": {"cached_tokens": total.cached_tokens},
+    }
+
+
+def _choice(index: int, answer: Completion) -> Json:
+    message: Json = {"role": "assistant", "content": answer.text, "refusal": None}
+    if answer.reasoning:
+        message["reasoning_content"] = answer.reasoning
+    if answer.tool_calls:
+        message["content"] = answer.text or None
+        message["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in answer.tool_calls
+        ]
+    return {
+        "index": index,
+        "message": message,
+        "logprobs": None,
+        "finish_reason": finish_of(answer),
+    }

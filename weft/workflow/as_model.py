@@ -1,0 +1,233 @@
+"""A workflow as a model: a chat comes in, the workflow runs, its answer goes out.
+
+Knows no HTTP, and no workflow that has to ask a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, Mapping
+
+from weft.core.errors import (
+    BudgetExceeded,
+    BuildError,
+    Cancelled,
+    CapabilityError,
+    Failure,
+    LoopLimit,
+    ModelOutputError,
+    ModelOverloaded,
+    ModelTimeout,
+    ModelUnavailable,
+    NodeFailed,
+    WeftError,
+)
+from weft.core.events import Event, NodeFinished
+from weft.core.ids import NodeId, RunId
+from weft.core.ports import (
+    Capabilities,
+    ModelClient,
+    ModelEvent,
+    ModelRequest,
+    ReasoningDelta,
+    TextDelta,
+)
+from weft.core.values import AUTOREGRESSIVE, Completion
+from weft.workflow.chat_answer import Speech, answer_of, as_text, speaker_of
+from weft.workflow.chat_inputs import ChatInputs
+from weft.workflow.document.leaves import AskNode
+from weft.workflow.document.walk import walk
+from weft.workflow.expressions import value_template
+from weft.workflow.flow import Flow
+from weft.workflow.models import ModelSource
+from weft.workflow.result import FlowResult
+from weft.workflow.run import FlowRun
+
+EXTRA_FIELDS = frozenset({"inputs", "stream"})
+"""What it reads of `ModelRequest.extra`. `stream`: False keeps the answer back until it is whole,
+so that no repetition of a node can contradict what has been said."""
+
+_AS_THEY_ARE: Mapping[str, type[WeftError]] = {
+    kind.__name__: kind
+    for kind in (
+        BudgetExceeded,
+        Cancelled,
+        LoopLimit,
+        ModelOutputError,
+        ModelOverloaded,
+        ModelTimeout,
+        ModelUnavailable,
+    )
+}
+_LATE = frozenset({"DeadlineExceeded", "NodeTimeout"})
+_SEEDS = 2**31
+
+
+class FlowModel:
+    """Implements `ModelClient` with runs of `flow`, as many at once as are asked for.
+
+    The chat fills inputs as `ChatInputs` says; others come from `extra["inputs"]` or have defaults.
+    The answer is the output `answer` or `text`, or the only one; where it is exactly what one model
+    node writes, it is streamed as it is written. `progress` tells, as reasoning, which nodes have
+    ended. Of the sampling only the seed counts: the workflow says how its models sample.
+
+    `models` are shared by all runs and closed by whoever gives them.
+
+    Raises: `BuildError` when the workflow is not right, or asks a person.
+    """
+
+    def __init__(
+        self,
+        flow: Flow,
+        models: ModelSource | Mapping[str, ModelClient],
+        *,
+        progress: bool = False,
+    ) -> None:
+        flow.check()
+        _check_nobody_is_asked(flow)
+        self._flow = flow
+        self._models = models
+        self._progress = progress
+        self.inputs = ChatInputs(flow.document)
+        self._answer = answer_of(flow.document)
+        self._speaker = speaker_of(flow.document)
+        self._tasks: set[asyncio.Task[FlowResult]] = set()
+        self._closed = False
+
+    @property
+    def model(self) -> str:
+        return self._flow.name
+
+    @property
+    def streams(self) -> bool:
+        """True when answers are streamed as they are written."""
+        return self._speaker is not None
+
+    async def capabilities(self) -> Capabilities:
+        return Capabilities(streaming=self.streams)
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """See `ModelClient`. Raises: also `InputError`, and `RunError`s that name the node."""
+        self._check(request)
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        task = asyncio.create_task(self._start(request, events).wait())
+        self._tasks.add(task)
+        task.add_done_callback(lambda _: events.put_nowait(None))
+        live = request.extra.get("stream") is not False
+        speech = Speech(self._flow.nodes, self._speaker if live else None)
+        reasoning = ""
+        try:
+            while (event := await events.get()) is not None:
+                if self._progress and (line := self._line(event)):
+                    reasoning += line
+                    yield ReasoningDelta(line)
+                if text := speech.heard(event):
+                    yield TextDelta(text)
+            if task.cancelled():
+                raise self._is_closed()
+            result = task.result()
+            answer = self._said(result)
+            if text := speech.rest(answer):
+                yield TextDelta(text)
+            yield Completion(answer, usage=result.usage, model=self.model, reasoning=reasoning)
+        finally:
+            task.cancel()
+            await asyncio.wait((task,))
+            self._tasks.discard(task)
+
+    async def aclose(self) -> None:
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _check(self, request: ModelRequest) -> None:
+        if self._closed:
+            raise self._is_closed()
+        asked = {
+            "prompt token ids": bool(request.prompt_token_ids),
+            "tools": bool(request.tools) and request.tool_choice != "none",
+            "an answer that fits a schema": request.schema is not None,
+            "logprobs": request.logprobs,
+            f"the decoder {request.decode.method!r}": request.decode != AUTOREGRESSIVE,
+        }
+        for what, wanted in asked.items():
+            if wanted:
+                hint = "the workflow itself says what its models are asked"
+                raise CapabilityError(f"{self.model} is a workflow: no {what}", hint=hint)
+
+    def _start(self, request: ModelRequest, events: asyncio.Queue[Event | None]) -> FlowRun:
+        said_s = self._flow.document.run.deadline
+        times = [limit for limit in (said_s, request.timeout_s) if limit is not None]
+        seed = request.sampling.seed
+        return self._flow.start(
+            self.inputs.of(request.messages, request.extra.get("inputs")),
+            listeners=(events.put_nowait,),
+            models=self._models,
+            deadline_s=min(times) if times else None,
+            seed=None if seed is None else seed % _SEEDS,
+            run=RunId(f"{self.model}-{uuid.uuid4().hex[:16]}"),
+        )
+
+    def _line(self, event: Event) -> str:
+        if not isinstance(event, NodeFinished) or event.node not in self._flow.nodes:
+            return ""
+        outcome = event.outcome
+        return f"{event.node} {'finished' if outcome.ok else outcome.status}\n"
+
+    def _said(self, result: FlowResult) -> str:
+        """The answer of a run. Raises: why there is none."""
+        wanted = list(self._flow.outputs) if self._answer is None else [self._answer]
+        missing = [name for name in wanted if name in result.missing]
+        if missing:
+            raise self._why_missing(result, missing[0])
+        if result.status in ("failed", "cancelled"):
+            raise _why_failed(result)
+        if self._answer is None:
+            return as_text(dict(result.outputs))
+        return as_text(result.outputs[self._answer])
+
+    def _why_missing(self, result: FlowResult, output: str) -> WeftError:
+        """The failure of a node that the output needs, under the name of the node it began in."""
+        for name in value_template(self._flow.outputs[output]).names:
+            outcome = result.outcomes.get(NodeId(name))
+            if outcome is not None and outcome.failure is not None:
+                return _error(outcome.failure, _origin(result, outcome.failure, NodeId(name)))
+        return NodeFailed(f"there is no {output}: {result.missing[output]}")
+
+    def _is_closed(self) -> ModelUnavailable:
+        return ModelUnavailable(f"{self.model} is closed")
+
+
+def _check_nobody_is_asked(flow: Flow) -> None:
+    for unit in flow.unit.everything():
+        for path, step in walk(unit.document.nodes):
+            if isinstance(step, AskNode):
+                message = f"the workflow {flow.name} asks a person, and a model has nobody to ask"
+                unit.fail(BuildError(message, hint="make it an input"), path, at_key=True)
+
+
+def _why_failed(result: FlowResult) -> WeftError:
+    for node, outcome in result.outcomes.items():
+        if outcome.failure is not None and f"{node} failed: {outcome.failure}" in result.reasons:
+            return _error(outcome.failure, node)
+    return NodeFailed("; ".join(result.reasons) or result.status)
+
+
+def _origin(result: FlowResult, failure: Failure, otherwise: NodeId) -> NodeId:
+    """The node that failed first; those that it cut off have its failure too."""
+    for node, outcome in result.outcomes.items():
+        if outcome.status == "failed" and outcome.failure == failure:
+            return node
+    return otherwise
+
+
+def _error(failure: Failure, node: NodeId) -> WeftError:
+    if failure.error in _LATE:
+        return ModelTimeout(failure.message, node=node)
+    kind = _AS_THEY_ARE.get(failure.error)
+    if kind is not None:
+        return kind(failure.message, hint=failure.hint, node=node)
+    return NodeFailed(str(failure), node=node)

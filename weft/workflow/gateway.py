@@ -1,0 +1,97 @@
+"""Workflows behind an OpenAI-compatible API: for the command line, and for programs of your own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from weft.core.errors import DuplicateName
+from weft.serving.gateway import Exchange, Gateway, GatewayOptions, Keys, Report, Served
+from weft.workflow.as_model import EXTRA_FIELDS, FlowModel
+from weft.workflow.flow import Flow
+from weft.workflow.models import Models
+
+__all__ = ["Exchange", "GatewayOptions", "Keys", "WorkflowGateway"]
+
+
+class WorkflowGateway:
+    """Serves `flows`, each as a model of its own name; their models are loaded once, and shared.
+
+        gateway = WorkflowGateway([weft.load("assistant.yaml")], GatewayOptions(port=0))
+        gateway.bind()
+        await gateway.serve(lambda: print(gateway.address))
+
+    `progress` and `report`: see `FlowModel` and `Gateway`. Raises: `BuildError` when a workflow is
+    not right, asks a person, or has the name of another.
+    """
+
+    def __init__(
+        self,
+        flows: Sequence[Flow],
+        options: GatewayOptions | None = None,
+        *,
+        progress: bool = False,
+        report: Report | None = None,
+    ) -> None:
+        names = [flow.name for flow in flows]
+        for name in names:
+            if names.count(name) > 1:
+                hint = "the `name` of a workflow is what clients call the model"
+                raise DuplicateName(f"two workflows are called {name!r}", hint=hint)
+        self._models = Models()
+        self._flows = flows
+        self.flow_models = [FlowModel(flow, self._models, progress=progress) for flow in flows]
+        served = [
+            Served(flow.name, model, EXTRA_FIELDS, flow.description)
+            for flow, model in zip(flows, self.flow_models, strict=True)
+        ]
+        self._gateway = Gateway(served, options, report)
+        self._draining = asyncio.Event()
+
+    @property
+    def address(self) -> str:
+        """`http://host:port`, without the `/v1`. Only after `bind`."""
+        return self._gateway.address
+
+    def bind(self) -> None:
+        """Take the port; nobody can connect before `serve`. Raises: `ServeError`."""
+        self._gateway.bind()
+
+    def drain(self) -> None:
+        """Begin the end: refuse what is new, finish what is under way. In the loop's thread."""
+        self._draining.set()
+        self._gateway.drain()
+
+    async def serve(self, ready: Callable[[], None] | None = None, *, warm: bool = True) -> bool:
+        """Load models (unless not `warm`), call `ready`, and serve until drained.
+
+        Returns False when answers had to be cut off. Raises: `ServeError`, and what loading raises.
+        """
+        try:
+            if warm and not await self._warmed():
+                return True
+            return await self._gateway.serve(ready)
+        finally:
+            self._gateway.close()
+            for model in self.flow_models:
+                await model.aclose()
+            await self._models.aclose()
+
+    async def _warmed(self) -> bool:
+        """False when somebody ended it before."""
+        warming = asyncio.create_task(self._warm())
+        draining = asyncio.create_task(self._draining.wait())
+        try:
+            await asyncio.wait((warming, draining), return_when=asyncio.FIRST_COMPLETED)
+            if warming.done():
+                warming.result()
+            return warming.done()
+        finally:
+            warming.cancel()
+            draining.cancel()
+            await asyncio.wait((warming, draining))
+
+    async def _warm(self) -> None:
+        for flow in self._flows:
+            for unit in flow.unit.everything():
+                await self._models.warm(unit)
