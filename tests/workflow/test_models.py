@@ -12,7 +12,10 @@ import weft
 from tests.workflow.case import loads
 from weft.core.errors import ModelNotFound, SourceError
 from weft.core.fakes import FakeModel
+from weft.serving.fleet import Fleet
+from weft.serving.vllm.speculative import parse_decode
 from weft.workflow import Models
+from weft.workflow.clients.vllm import serve_spec
 
 MAKER = '''\
 """Makes a model."""
@@ -104,9 +107,21 @@ def test_a_local_model_that_is_not_there_says_how_to_get_it(
         ("{use: openai, model: x, base_url: 'http://h/v1', options: {price: {in: 1}}}", "price"),
         ("{use: openai, model: x, base_url: 'http://h/v1', options: {headers: {}}}", "headers"),
         ("{use: './nowhere.py:make', model: x}", "no file"),
-        ("{use: vllm, model: x}", "kind of model"),
+        ("{use: tgi, model: x}", "kind of model"),
+        ("{use: openai, model: x, base_url: []}", "base_url"),
+        ("{use: vllm, model: x, options: {tp: 0}}", "tp"),
+        ("{use: vllm, model: x, options: {tpp: 2}}", "did you mean `tp`"),
+        ("{use: vllm, model: x, options: {decode: wish:4}}", "wish"),
+        ("{use: vllm, model: x, options: {kv_cache: much}}", "size"),
+        ("{use: vllm, model: x, options: {keep_alive: long}}", "keep_alive"),
+        ("{use: vllm, model: x, options: {fleet: {in_fligth: 2}}}", "did you mean `in_flight`"),
+        ("{use: vllm, model: x, options: {fleet: {in_flight: 0}}}", "in_flight"),
+        ("{use: vllm, model: x, options: {fleet: 3}}", "fleet"),
+        ("{use: vllm, model: x, options: {host: 0.0.0.0}}", "host"),
+        ("{use: vllm, model: x, base_url: 'http://h/v1', options: {tp: 2}}", "run already"),
         ("cloud:x", "local:NAME"),
         ("'local:'", "local:NAME"),
+        ("'vllm:'", "vllm:NAME"),
     ],
 )
 def test_wrong_declarations(spec: str, message: str) -> None:
@@ -135,5 +150,44 @@ models:
             client = models.client(flow.unit, "big")
             assert client.model == "m"
             assert models.client(flow.unit, "big") is client
+
+    asyncio.run(main())
+
+
+def test_what_is_to_be_served_is_made_from_a_declaration() -> None:
+    head = """\
+name: x
+models:
+  big:
+    use: vllm
+    model: m
+    api_key_env: SOME_KEY
+    options: {tp: 2, replicas: 2, decode: "ngram:4", kv_cache: 1GiB, extra: [--seed, "3"]}
+"""
+    flow = loads("  a: {model: big, prompt: x}", head=head)
+    flow.check()
+    spec = serve_spec(flow.unit.document.models["big"])
+    assert (spec.model, spec.tp, spec.replicas, spec.kv_cache_bytes) == ("m", 2, 2, 2**30)
+    assert spec.decode == parse_decode("ngram:4")
+    assert spec.api_key_env == "SOME_KEY"
+    assert spec.extra == ("--seed", "3")
+
+
+def test_a_short_declaration_is_written_short_again() -> None:
+    flow = loads("  a: {model: m, prompt: x}", head="name: x\nmodels: {m: 'vllm:some-model'}\n")
+    assert flow.unit.document.models["m"].use == "vllm"
+    assert "vllm:some-model" in flow.to_yaml()
+
+
+@pytest.mark.parametrize("use", ["openai", "vllm"])
+def test_several_addresses_are_replicas_of_one_model(use: str) -> None:
+    urls = "['http://127.0.0.1:9/v1', 'http://127.0.0.1:8/v1']"
+    head = f"name: x\nmodels:\n  m: {{use: {use}, model: m, base_url: {urls}}}\n"
+    flow = loads("  a: {model: m, prompt: x}", head=head)
+    flow.check()
+
+    async def main() -> None:
+        async with Models() as models:
+            assert isinstance(models.client(flow.unit, "m"), Fleet)
 
     asyncio.run(main())

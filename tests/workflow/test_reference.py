@@ -17,6 +17,7 @@ from weft.core.fakes import FakeModel
 from weft.workflow.document.nodes import KINDS
 from weft.workflow.document.step import Step
 from weft.workflow.expressions.filters import COUNTED, FILTERS
+from weft.workflow.models import check_models
 
 TEXT = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text("utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
@@ -40,10 +41,11 @@ def test_the_other_blocks() -> None:
     blocks = [text for kind, text in BLOCKS if kind == "yaml" and not text.startswith("name:")]
     assert blocks
     for text in blocks:
-        nodes = f"nodes:\n{HITS}{textwrap.indent(text, '  ')}"
-        weft.loads(
-            f"{AROUND.replace(', notes: [string]', '')}{nodes}outputs: {{o: '{{{{ hits }}}}'}}\n"
-        )
+        around, inner = AROUND.replace(", notes: [string]", ""), textwrap.indent(text, "  ")
+        if text.startswith("models:"):
+            around, inner = re.sub(r"models: .*\n", text, around), ""
+        flow = weft.loads(f"{around}nodes:\n{HITS}{inner}outputs: {{o: '{{{{ hits }}}}'}}\n")
+        check_models(flow.unit)
 
 
 @pytest.mark.parametrize(("kind", "example"), ROWS)

@@ -8,22 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from typing import Any, Protocol
 
-from weft.core.errors import BuildError, ModelRequestError, WeftError
+from weft.core.errors import BuildError, WeftError
 from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
 from weft.core.values import Message
+from weft.workflow.clients import local, openai, vllm
 from weft.workflow.document.declarations import ModelSpec
 from weft.workflow.imports import build_error, function_of
 from weft.workflow.unit import Unit
 
-_OPENAI_OPTIONS = (
-    "connect_timeout_s",
-    "connections",
-    "extra_body",
-    "idle_timeout_s",
-    "max_answer_chars",
-    "price",
-    "priority",
-)
+_KINDS = {"local": local, "openai": openai, "vllm": vllm}
 
 
 class ModelSource(Protocol):
@@ -62,13 +55,13 @@ class Models:
         return self._clients[key]
 
     async def warm(self, unit: Unit) -> None:
-        """Load the weights of all local models that `unit` declares, so that no run waits for it.
+        """Load weights and start servers that `unit` declares, so that no run waits for them.
 
-        Raises: `BuildError`, `ModelError`.
+        Raises: `BuildError`, `ModelError`, `ServeError`.
         """
         word = ModelRequest((Message("user", "Hello"),), sampling=Sampling(max_tokens=1))
         for name, spec in unit.document.models.items():
-            if spec.use == "local":
+            if spec.use in ("local", "vllm"):
                 await complete(self.client(unit, name), word)
 
     async def aclose(self) -> None:
@@ -82,10 +75,13 @@ class Models:
 
     def _make(self, unit: Unit, spec: ModelSpec) -> ModelClient:
         check_model(spec)
-        if spec.use == "local":
-            return self._make_local(spec)
-        if spec.use == "openai":
-            return _make_openai(spec)
+        match spec.use:
+            case "local":
+                return self._make_local(spec)
+            case "openai":
+                return openai.make(spec)
+            case "vllm":
+                return vllm.make(spec)
         make = _factory(unit, spec)
         try:
             client: ModelClient = make(spec.model, **spec.options)
@@ -98,7 +94,7 @@ class Models:
 
         if self._local is None:
             self._local = LocalModels()
-        client: ModelClient = self._local.get(spec.model, _local_options(spec))
+        client: ModelClient = self._local.get(spec.model, local.options(spec))
         return client
 
 
@@ -118,18 +114,10 @@ def check_model(spec: ModelSpec) -> None:
 
     Raises: `BuildError`, whose message names the key.
     """
-    if spec.use == "local":
-        if spec.base_url is not None:
-            hint = "use: openai"
-            raise BuildError("`base_url` does not go with a model in this process", hint=hint)
-        _local_options(spec)
-    elif spec.use == "openai":
-        if spec.base_url is None:
-            hint = "such as http://127.0.0.1:8000/v1"
-            raise BuildError("a model behind an endpoint needs `base_url`", hint=hint)
-        _openai_options(spec)
+    if spec.use in _KINDS:
+        _KINDS[spec.use].check(spec)
     elif ":" not in spec.use:
-        hint = "use local, openai, or a function: ./file.py:name"
+        hint = "use local, vllm, openai, or a function: ./file.py:name"
         raise BuildError(f"there is no kind of model {spec.use!r}", hint=hint)
 
 
@@ -149,41 +137,3 @@ def check_models(unit: Unit, given: Container[str] = ()) -> None:
 
 def _factory(unit: Unit, spec: ModelSpec) -> Callable[..., Any]:
     return function_of(unit, spec.use)
-
-
-def _local_options(spec: ModelSpec) -> Any:
-    from weft.serving.local import LocalOptions
-
-    try:
-        return LocalOptions(**spec.options)
-    except (TypeError, ValueError) as error:
-        raise BuildError(f"the options of {spec.model}: {error}") from error
-
-
-def _openai_options(spec: ModelSpec) -> dict[str, Any]:
-    from weft.serving.openai import Price
-
-    for key in spec.options:
-        if key not in _OPENAI_OPTIONS:
-            there = ", ".join(_OPENAI_OPTIONS)
-            raise BuildError(f"there is no option {key!r}", hint=f"there are: {there}")
-    options = dict(spec.options)
-    try:
-        if "price" in options:
-            options["price"] = Price(**options["price"])
-    except TypeError as error:
-        hint = "US dollars per million tokens: {prompt: 0.1, completion: 0.4}"
-        raise BuildError(f"the option `price`: {error}", hint=hint) from error
-    return options
-
-
-def _make_openai(spec: ModelSpec) -> ModelClient:
-    from weft.serving.openai import OpenAIModel
-
-    assert spec.base_url is not None
-    try:
-        return OpenAIModel(
-            spec.base_url, spec.model, api_key_env=spec.api_key_env, **_openai_options(spec)
-        )
-    except (TypeError, ValueError) as error:
-        raise ModelRequestError(f"the model {spec.model}: {error}") from error

@@ -11,8 +11,10 @@ from weft.core.ports.model import (
     Program,
     ReasoningDelta,
     Sampling,
+    Startable,
     TextDelta,
     ToolCallDelta,
+    Warmable,
     complete,
 )
 from weft.core.ports.store import Entry, ResultStore
@@ -31,9 +33,11 @@ __all__ = [
     "ReasoningDelta",
     "ResultStore",
     "Sampling",
+    "Startable",
     "TextDelta",
     "Timer",
     "ToolCallDelta",
     "ToolRunner",
+    "Warmable",
     "complete",
 ]

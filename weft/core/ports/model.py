@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from weft.core.errors import ModelUnavailable
 from weft.core.values import (
@@ -162,6 +162,28 @@ class ModelClient(Protocol):
 
     async def aclose(self) -> None:
         """Cancel what is running and let go of connections and weights. Harmless when repeated."""
+
+
+@runtime_checkable
+class Startable(Protocol):
+    """A model client that may have to start something before it can answer."""
+
+    async def start(self, show: Callable[[str], None] | None = None) -> None:
+        """Get ready; `show` is told in words how that goes. Harmless when repeated.
+
+        Raises: `ServeError`.
+        """
+
+
+@runtime_checkable
+class Warmable(Protocol):
+    """A model client that can have the beginning of a prompt computed before the rest is known."""
+
+    async def warm(self, request: ModelRequest) -> None:
+        """Compute the prompt of `request` and keep no answer; less urgent than any real call.
+
+        Does nothing where that would not help. Raises: `ModelError`.
+        """
 
 
 async def complete(

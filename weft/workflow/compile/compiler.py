@@ -16,6 +16,7 @@ from weft.workflow.compile.model import model
 from weft.workflow.compile.names import Names
 from weft.workflow.compile.policy import policy_of, retry_of
 from weft.workflow.compile.services import Services
+from weft.workflow.compile.warming import warming
 from weft.workflow.document import Block, Body, Step
 from weft.workflow.document.leaves import (
     AskNode,
@@ -52,12 +53,19 @@ class Compiler:
         settled = not _waits_to_join(steps) and (scope is None or not _needed_later(steps))
         inner = names.with_nodes(ids, settled=settled)
         stand_ins = _stand_ins(steps)
-        made = (
-            self._node(ids[name], step, inner, steps)
-            for name, step in steps.items()
-            if name not in stand_ins
-        )
+        made: list[Node] = []
+        for name, step in steps.items():
+            if name not in stand_ins:
+                made.append(self._node(ids[name], step, inner, steps))
+                made += self._warming(ids[name], step, inner)
         return tuple(made), inner
+
+    def _warming(self, node: NodeId, step: Step, names: Names) -> tuple[Node, ...]:
+        """The node that warms the server for `step`, if that is wanted and can be."""
+        if not isinstance(step, ModelNode) or not step.warm or step.when is not None:
+            return ()
+        made = warming(node, step, names, self._unit, self._services)
+        return () if made is None else (made,)
 
     def body(self, body: Body, names: Names) -> kinds.Body:
         """The engine's form of a body: a function that makes one instance."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.core.errors import JoinUnsatisfied, ModelOutputError
 from weft.core.ids import item
-from weft.core.ports import Delta, ModelRequest, Sampling, TextDelta, complete
+from weft.core.ports import Delta, ModelRequest, Sampling, Startable, TextDelta, complete
 from weft.core.values import Completion, JsonSchema, Message, ToolSpec
 from weft.engine.node import Grow, Inputs, Node, NodeContext, Policy, Retry, Work, best_effort
 from weft.workflow.compile.services import Services
@@ -65,6 +65,8 @@ class _Ask:
             offset = (context.attempt - 1) * _NEXT_SEED
             request = self._request(context, inputs, None if seed is None else seed + offset)
             client = self._services.models.client(self._unit, self._step.model)
+            if isinstance(client, Startable):
+                await client.start(context.log)
 
             def show(delta: Delta) -> None:
                 if isinstance(delta, TextDelta):

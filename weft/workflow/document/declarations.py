@@ -47,16 +47,32 @@ class InputSpec(RootModel[SchemaSpec]):
         return self
 
 
+Addresses = Annotated[
+    list[str],
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, str) else value,
+        json_schema_input_type=str | Annotated[list[str], Field(min_length=1)],
+    ),
+    Field(min_length=1),
+    PlainSerializer(lambda urls: urls[0] if len(urls) == 1 else urls),
+]
+"""One address, or a list of them."""
+
+
 class ModelSpec(Part):
     """A language model and how to reach it."""
 
     use: str = Field(
-        description="`local`: in this process. `openai`: any OpenAI-compatible server. Or a "
-        "function that makes a client: `./file.py:name`, `package.module:name`.",
+        description="`local`: in this process. `vllm`: served by vLLM, which is started unless it "
+        "runs. `openai`: any OpenAI-compatible server. Or a function that makes a client: "
+        "`./file.py:name`, `package.module:name`.",
         min_length=1,
     )
     model: str = Field(description="The model's name, as the server or `weft model list` calls it.")
-    base_url: str | None = Field(default=None, description="The server's address, with its /v1.")
+    base_url: Addresses | None = Field(
+        default=None,
+        description="The server's address, with its /v1; or the addresses of several replicas.",
+    )
     api_key_env: str | None = Field(
         default=None,
         description="The environment variable that holds the key. Keys do not belong in files.",
@@ -67,18 +83,21 @@ class ModelSpec(Part):
     )
 
 
+_SHORT = ("local", "vllm")
+
+
 def _expand_model(value: object) -> object:
     if not isinstance(value, str):
         return value
     use, colon, model = value.partition(":")
-    if use != "local" or not colon or not model.strip():
-        raise PydanticCustomError("model", "expected local:NAME, or a mapping")
+    if use not in _SHORT or not colon or not model.strip():
+        raise PydanticCustomError("model", "expected local:NAME, vllm:NAME, or a mapping")
     return {"use": use, "model": model.strip()}
 
 
 def _shorten_model(spec: ModelSpec) -> object:
-    if spec.use == "local" and spec.model_fields_set == {"use", "model"}:
-        return f"local:{spec.model}"
+    if spec.use in _SHORT and spec.model_fields_set == {"use", "model"}:
+        return f"{spec.use}:{spec.model}"
     return spec.model_dump(exclude_unset=True)
 
 
@@ -86,11 +105,11 @@ Model = Annotated[
     ModelSpec,
     BeforeValidator(
         _expand_model,
-        json_schema_input_type=Annotated[str, Field(pattern=r"^local:\s*[^\s]")] | ModelSpec,
+        json_schema_input_type=Annotated[str, Field(pattern=r"^(local|vllm):\s*[^\s]")] | ModelSpec,
     ),
     PlainSerializer(_shorten_model),
 ]
-"""`local:NAME`, or a mapping."""
+"""`local:NAME`, `vllm:NAME`, or a mapping."""
 
 
 class IsolationSpec(Part):

@@ -65,6 +65,11 @@ class ModelNode(Step):
         default=None,
         description="Ask so many times at once; the value is the list of the answers that came.",
     )
+    warm: bool = Field(
+        default=False,
+        description="Have the model's server compute the prompt up to the last node it mentions "
+        "while that node still runs.",
+    )
     tools: list[str] = Field(
         default_factory=list,
         description="Tools to offer. The value is then {text, tool_calls: [{name, arguments}]}.",

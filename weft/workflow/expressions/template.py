@@ -9,9 +9,10 @@ Knows no nodes: names are looked up in whatever mapping it is given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any, Literal
 
 from jinja2 import Template as JinjaTemplate
@@ -65,6 +66,17 @@ class Template:
         """Its value as a text, as it would appear inside one. Raises: `NodeFailed`."""
         return str(text_of(self.render(values)))
 
+    def before(self, name: str) -> Template:
+        """The beginning of the text, up to the first value that needs `name`."""
+        if name not in self.names or self.tree is None:
+            return self
+        kept = list(takewhile(lambda part: name not in _names(part), _parts(self.tree)))
+        names = frozenset().union(*map(_names, kept))
+        found = tuple(reference for reference in self.references if reference.name in names)
+        tree = nodes.Template(kept if self.kind == "text" else [], lineno=1)
+        tree.set_environment(SANDBOX)
+        return Template("", "text", found, None, tree)
+
     def _failed(self, error: Exception) -> NodeFailed:
         shown = self.text.strip().replace("\n", " ")
         shown = shown if len(shown) <= 80 else f"{shown[:80]}..."
@@ -111,6 +123,19 @@ def template(text: str) -> Template:
     typed = nodes.Template([assignment], lineno=1)
     typed.set_environment(SANDBOX)
     return Template(text, "expression", found, whole, typed)
+
+
+def _parts(tree: nodes.Template) -> Iterator[nodes.Node]:
+    """The pieces of a text in order: literal text, values, and whole blocks."""
+    for part in tree.body:
+        if isinstance(part, nodes.Output):
+            yield from (nodes.Output([piece], lineno=part.lineno) for piece in part.nodes)
+        else:
+            yield part
+
+
+def _names(part: nodes.Node) -> frozenset[str]:
+    return frozenset(name.name for name in part.find_all(nodes.Name))
 
 
 @lru_cache(maxsize=4096)

@@ -31,9 +31,8 @@ Test = Condition | Callable[[Handle], object]
 Function = Callable[..., Any]
 
 _NODES: TypeAdapter[NodeSpec] = TypeAdapter(NodeSpec)
-_MODEL_FIELDS = (
-    *("max_tokens", "temperature", "top_p", "top_k", "stop", "seed", "samples", "tool_choice"),
-)
+_MODEL_FIELDS: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed")
+_MODEL_FIELDS += ("samples", "warm", "tool_choice")
 
 
 class Options(TypedDict, total=False):
@@ -120,9 +119,9 @@ class Builder(ABC):
     ) -> Handle:
         """Ask a language model.
 
-        `schema`, a Python type or a JSON Schema, makes the answer typed. Sampling: `max_tokens`,
-        `temperature`, `top_p`, `top_k`, `stop`, `seed`, `samples`. Other names become names of the
-        prompt: `flow.model("small", "Summarise {{ hit.text }}", hit=hit)`.
+        `schema`, a Python type or a JSON Schema, makes the answer typed. Others: `max_tokens`,
+        `temperature`, `top_p`, `top_k`, `stop`, `seed`, `samples`, `warm`. All further names become
+        names of the prompt: `flow.model("small", "Summarise {{ hit.text }}", hit=hit)`.
         """
         options, named = _split(values)
         fields: dict[str, Any] = {key: named.pop(key) for key in _MODEL_FIELDS if key in named}

@@ -1,0 +1,98 @@
+"""A model on vLLM as a client: found running or started when first needed, behind a fleet.
+
+Does not know processes (see `demand`) or routing (see `weft.serving.fleet`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.core.errors import ModelUnavailable
+from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
+from weft.serving.fleet import Fleet, FleetOptions
+from weft.serving.openai import OpenAIModel
+from weft.serving.vllm.demand import Lease, demand
+from weft.serving.vllm.spec import ServeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How to talk to the servers once they run.
+
+    `client` holds further arguments of `OpenAIModel`. `keep_alive_s`: how long servers that were
+    started for this client stay when nobody uses them any more.
+    """
+
+    fleet: FleetOptions = field(default_factory=FleetOptions)
+    client: Mapping[str, Any] = field(default_factory=dict)
+    keep_alive_s: float = 0.0
+
+
+class VllmModel:
+    """Implements `ModelClient`. Servers that nobody else uses end with it.
+
+    Raises, when it is first used: `EngineMissing`, `SpecError`, `StartError`.
+    """
+
+    def __init__(self, spec: ServeSpec, connection: Connection | None = None) -> None:
+        self._spec = spec
+        self._connection = connection or Connection()
+        self._opening = asyncio.Lock()
+        self._lease: Lease | None = None
+        self._fleet: Fleet | None = None
+        self._closed = False
+
+    @property
+    def model(self) -> str:
+        return self._spec.name
+
+    async def start(self, show: Callable[[str], None] | None = None) -> None:
+        """Find or start the servers; `show` is told how the start goes. Harmless when repeated."""
+        await self._open(show)
+
+    async def capabilities(self) -> Capabilities:
+        return await (await self._open()).capabilities()
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        fleet = await self._open()
+        async with aclosing(fleet.generate(request)) as stream:
+            async for event in stream:
+                yield event
+
+    async def warm(self, request: ModelRequest) -> None:
+        """Have the prompt's known part computed ahead of time. See `Fleet.warm`."""
+        await (await self._open()).warm(request)
+
+    async def aclose(self) -> None:
+        self._closed = True
+        if self._fleet is not None:
+            await self._fleet.aclose()
+        if self._lease is not None:
+            await self._lease.release()
+            self._lease = None
+
+    async def _open(self, show: Callable[[str], None] | None = None) -> Fleet:
+        async with self._opening:
+            self._refuse_closed()
+            if self._fleet is None:
+                keep_alive_s = self._connection.keep_alive_s
+                lease = await demand(self._spec, keep_alive_s=keep_alive_s, show=show)
+                if self._closed:
+                    await lease.release()
+                    self._refuse_closed()
+                self._lease = lease
+                replicas = [self._replica(url, lease.name) for url in lease.urls]
+                self._fleet = Fleet(replicas, self._connection.fleet)
+            return self._fleet
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise ModelUnavailable(f"the client of {self.model} is closed", retryable=False)
+
+    def _replica(self, url: str, name: str) -> OpenAIModel:
+        options = {"api_key_env": self._spec.api_key_env, "priority": True}
+        return OpenAIModel(url, name, **options | dict(self._connection.client))
