@@ -20,8 +20,9 @@ def adapter_arguments(adapters: Mapping[str, str], served: str) -> list[str]:
         return []
     if served in adapters:
         raise SpecError(f"an adapter and the model are both called {served!r}")
-    ranks = [_rank(name, Path(folder).expanduser()) for name, folder in adapters.items()]
-    modules = [f"{name}={Path(folder).expanduser()}" for name, folder in adapters.items()]
+    folders = {name: Path(folder).expanduser().resolve() for name, folder in adapters.items()}
+    ranks = [_rank(name, folder) for name, folder in folders.items()]
+    modules = [f"{name}={folder}" for name, folder in folders.items()]
     largest = next(rank for rank in _RANKS if rank >= max(ranks))
     return [
         "--enable-lora",

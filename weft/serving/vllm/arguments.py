@@ -48,7 +48,7 @@ def arguments(
         *_memory(spec, engine, machine),
         *adapter_arguments(spec.adapters, spec.name),
         *_parsers(spec),
-        *speculative_arguments(spec.decode, engine.platform),
+        *speculative_arguments(spec.decode, engine.platform, weights.draft),
         *spec.extra,
     )
 
@@ -64,7 +64,8 @@ def _parallel(spec: ServeSpec) -> Iterator[str]:
     if spec.nodes > 1:
         yield from ("--distributed-executor-backend", "ray")
         if spec.dp > 1:
-            yield from ("--data-parallel-backend", "ray")
+            local = max(spec.dp // spec.nodes, 1)
+            yield from ("--data-parallel-backend", "ray", "--data-parallel-size-local", str(local))
     elif spec.tp * spec.pp > 1:
         yield from ("--distributed-executor-backend", "mp")
 

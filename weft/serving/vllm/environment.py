@@ -17,7 +17,7 @@ def environment(
 ) -> dict[str, str]:
     """The variables to add for replica number `replica`. Raises: `SpecError` without the key."""
     added = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
-    if weights.folder is not None:
+    if weights.here:
         added["HF_HUB_OFFLINE"] = "1"
     if engine.platform == "cpu":
         added |= _cpu(spec, machine, replica)

@@ -44,7 +44,7 @@ def launch(
     `ModelNotFound` where the weights are nowhere.
     """
     machine = machine or this_machine()
-    weights = find_weights(spec.model)
+    weights = find_weights(spec)
     shape = shape_of(weights.folder) if weights.folder else UNKNOWN
     refuse(spec, engine, shape)
     argv = arguments(spec, engine, weights, port, machine)

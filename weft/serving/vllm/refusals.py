@@ -25,6 +25,7 @@ _OURS = {
 
 def refuse(spec: ServeSpec, engine: Engine, shape: Shape) -> None:
     """Look at what was asked together with what is there. Raises: `SpecError` with the reason."""
+    _refuse_names(spec)
     _refuse_device(spec, engine)
     _refuse_cuts(spec, shape)
     _refuse_batches(spec, shape)
@@ -41,6 +42,16 @@ def refuse_unknown_flags(argv: tuple[str, ...], engine: Engine) -> None:
                 f"{engine.distribution} {engine.version} has no {flag}",
                 hint="weft is made for vLLM 0.32: install that, or leave the option out",
             )
+
+
+def _refuse_names(spec: ServeSpec) -> None:
+    if not spec.name or spec.name.startswith("-"):
+        raise SpecError(f"a model cannot be called {spec.name!r}", hint="set `served_name`")
+    if spec.api_key_env is not None and not re.fullmatch(r"[A-Za-z_]\w*", spec.api_key_env):
+        raise SpecError(
+            "`api_key_env` is no name of an environment variable",
+            hint="name the variable that holds the key; never write the key itself",
+        )
 
 
 def _refuse_device(spec: ServeSpec, engine: Engine) -> None:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from weft.core.errors import SpecError
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossless, Lossy
 from weft.serving.vllm.installed import Platform
+from weft.serving.vllm.weights import Weights
 
 Option = str | int | float | bool
 TOKENS = "num_speculative_tokens"
@@ -97,8 +98,10 @@ def parse_decode(text: str) -> DecodeSpec:
     return spec
 
 
-def speculative_arguments(decode: DecodeSpec, platform: Platform) -> list[str]:
-    """The arguments for `decode`; none for plain decoding.
+def speculative_arguments(
+    decode: DecodeSpec, platform: Platform, draft: Weights | None = None
+) -> list[str]:
+    """The arguments for `decode`, whose draft model is at `draft`; none for plain decoding.
 
     Raises: `SpecError` where vLLM, or vLLM on this platform, does not have that decoder.
     """
@@ -124,6 +127,8 @@ def speculative_arguments(decode: DecodeSpec, platform: Platform) -> list[str]:
     if method.tokens is not None:
         said[TOKENS] = method.tokens
     said |= dict(decode.options)
+    if draft is not None:
+        said["model"] = draft.argument
     return ["--speculative-config", json.dumps(said, separators=(",", ":"))]
 
 

