@@ -1,0 +1,170 @@
+"""The shape of a decoder-only transformer: its matrices, parameters and KV cache, from its sizes.
+
+Knows no file format, no weights and no hardware.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weft.serving.plan.matrix import Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Latent:
+    """Multi-head latent attention (DeepSeek-V2): sizes of the compressed queries, keys, values."""
+
+    query_rank: int | None
+    kv_rank: int
+    plain_dim: int
+    rotary_dim: int
+    value_dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """A mixture of experts. `shared_width` is the inner width of the experts all tokens pass."""
+
+    number: int
+    per_token: int
+    width: int
+    shared_width: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """Sizes of a model. `name` is only for messages.
+
+    mlp_width       inner width of the layers without experts
+    dense_layers    which layers have no experts: all, if `experts` is None
+    window          tokens that `windowed_layers` layers look back; None: all of them
+    checkpoint      the number format of the weights, as the model's file states it
+    weight_block    side of the square blocks that share a scale, in checkpoints of that kind
+    """
+
+    name: str
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    mlp_width: int
+    vocab: int
+    context_tokens: int
+    tied: bool
+    checkpoint: str = "bf16"
+    weight_block: int | None = None
+    attention_bias: bool = False
+    query_key_norm: bool = False
+    latent: Latent | None = None
+    experts: Experts | None = None
+    dense_layers: frozenset[int] = frozenset()
+    window: int | None = None
+    windowed_layers: int = 0
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether the layer (counted from 0) is a mixture of experts."""
+        return self.experts is not None and layer not in self.dense_layers
+
+    def attention(self) -> tuple[Matrix, ...]:
+        """The projections of one layer's attention."""
+        if self.latent is not None:
+            return self._latent_attention(self.latent)
+        queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        return (
+            Matrix("q", "attention", self.hidden, queries, "heads"),
+            Matrix("k", "attention", self.hidden, keys, "kv_heads"),
+            Matrix("v", "attention", self.hidden, keys, "kv_heads"),
+            Matrix("o", "attention", queries, self.hidden, "heads", row_cut=True),
+        )
+
+    def _latent_attention(self, latent: Latent) -> tuple[Matrix, ...]:
+        queries = self.heads * (latent.plain_dim + latent.rotary_dim)
+        values = self.heads * latent.value_dim
+        up = self.heads * (latent.plain_dim + latent.value_dim)
+        compressed = latent.kv_rank + latent.rotary_dim
+        first: tuple[Matrix, ...]
+        if latent.query_rank is None:
+            first = (Matrix("q", "attention", self.hidden, queries, "heads"),)
+        else:
+            first = (
+                Matrix("q_a", "attention", self.hidden, latent.query_rank, "whole"),
+                Matrix("q_b", "attention", latent.query_rank, queries, "heads"),
+            )
+        return (
+            *first,
+            Matrix("kv_a", "attention", self.hidden, compressed, "whole"),
+            Matrix("kv_b", "attention", latent.kv_rank, up, "heads"),
+            Matrix("o", "attention", values, self.hidden, "heads", row_cut=True),
+        )
+
+    def feed_forward(self, layer: int) -> tuple[Matrix, ...]:
+        """The matrices after one layer's attention: a gated MLP, or a router and its experts."""
+        if self.experts is None or not self.has_experts(layer):
+            return self._gated(self.mlp_width)
+        moe = self.experts
+        n, k = moe.number, moe.per_token
+        shared = self._gated(moe.shared_width) if moe.shared_width else ()
+        return (
+            Matrix("router", "router", self.hidden, n, "whole"),
+            Matrix("w1", "experts", self.hidden, 2 * moe.width, "experts", copies=n, active=k),
+            Matrix("w2", "experts", moe.width, self.hidden, "experts", True, n, k),
+            *shared,
+        )
+
+    def _gated(self, width: int) -> tuple[Matrix, ...]:
+        return (
+            Matrix("gate_up", "mlp", self.hidden, 2 * width, "width"),
+            Matrix("down", "mlp", width, self.hidden, "width", row_cut=True),
+        )
+
+    def layer(self, number: int) -> tuple[Matrix, ...]:
+        """All matrices of one layer."""
+        return self.attention() + self.feed_forward(number)
+
+    @property
+    def embedding(self) -> Matrix:
+        """Token ids to vectors: a look-up, no multiplication."""
+        return Matrix("embedding", "embedding", self.vocab, self.hidden, "width", active=0)
+
+    @property
+    def head(self) -> Matrix:
+        """Vectors to scores of all tokens; where `tied`, the same weights as the embedding."""
+        return Matrix("head", "head", self.hidden, self.vocab, "width")
+
+    def vectors(self) -> int:
+        """Weights of one layer that are in no matrix: norms and biases. Every rank has them."""
+        count = 2 * self.hidden
+        if self.query_key_norm:
+            count += 2 * self.head_dim
+        if self.attention_bias:
+            count += (self.heads + 2 * self.kv_heads) * self.head_dim
+        if self.latent is not None:
+            count += self.latent.kv_rank + (self.latent.query_rank or 0)
+        return count
+
+    @property
+    def parameters(self) -> int:
+        """All weights of the model; tied ones count once."""
+        layers = sum(m.parameters for n in range(self.layers) for m in self.layer(n))
+        ends = self.embedding.parameters + (0 if self.tied else self.head.parameters)
+        return layers + self.layers * self.vectors() + ends + self.hidden
+
+    @property
+    def active_parameters(self) -> int:
+        """The weights one token makes use of: all, but only the chosen experts."""
+        idle = sum(
+            m.parameters - m.active_parameters
+            for n in range(self.layers)
+            for m in self.feed_forward(n)
+        )
+        return self.parameters - idle
+
+    def kv_elements(self, tp: int) -> int:
+        """Numbers in the KV cache for one token in one layer on one of `tp` ranks.
+
+        Fewer key/value heads than ranks are repeated. A latent cache is whole on every rank.
+        """
+        if self.latent is not None:
+            return self.latent.kv_rank + self.latent.rotary_dim
+        return 2 * max(1, self.kv_heads // tp) * self.head_dim

@@ -1,0 +1,186 @@
+"""Reads `config.json` as Hugging Face writes it into an `Architecture`. Reads no weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from weft.core.errors import SpecError
+from weft.serving.plan.architecture import Architecture, Experts, Latent
+
+_LARGEST_FILE_BYTES = 4 << 20
+_CHECKPOINTS = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32"}
+_QUANTIZED = {"fp8": "fp8", "awq": "int4", "gptq": "int4", "compressed-tensors": "compressed"}
+
+
+class Config:
+    """The fields of one file. A field that is missing or of the wrong kind is named."""
+
+    def __init__(self, fields: Mapping[str, object], name: str) -> None:
+        text = fields.get("text_config")  # models that also see or hear nest the decoder
+        self._fields = text if isinstance(text, dict) else fields
+        self.name = name
+
+    def given(self, *names: str) -> object:
+        """The first of `names` that is there and not null; else None."""
+        return next((self._fields[n] for n in names if self._fields.get(n) is not None), None)
+
+    def count(self, *names: str, default: int | None = None) -> int:
+        """A whole number from 1. Raises: `SpecError` naming the field."""
+        value = self.given(*names)
+        if value is None and default is not None:
+            return default
+        if value is None:
+            raise SpecError(
+                f"the config of {self.name} has no `{names[0]}`",
+                hint="give the folder of a decoder-only model with its complete config.json",
+            )
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**40:
+            raise SpecError(
+                f"`{names[0]}` in the config of {self.name} is {value!r:.60}",
+                hint="it counts something: a whole number from 1",
+            )
+        return value
+
+    def switch(self, name: str, default: bool) -> bool:
+        """True or false. Raises: `SpecError` naming the field."""
+        value = self.given(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise SpecError(f"`{name}` in the config of {self.name} is {value!r:.60}, no boolean")
+        return value
+
+    def section(self, name: str) -> Mapping[str, object]:
+        """A nested table; empty where it is missing."""
+        value = self.given(name)
+        return value if isinstance(value, dict) else {}
+
+
+def read_config(path: Path, name: str) -> Architecture:
+    """The architecture in a file `config.json`. Raises: `SpecError` when it is none."""
+    try:
+        if path.stat().st_size > _LARGEST_FILE_BYTES:
+            raise SpecError(f"{path} is too large for a model's config")
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"{path} is not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise SpecError(f"{path} holds no JSON object")
+    return architecture(fields, name)
+
+
+def architecture(fields: Mapping[str, object], name: str) -> Architecture:
+    """The architecture that Hugging Face fields describe.
+
+    Raises: `SpecError` naming the first field that is missing, wrong, or of another architecture.
+    """
+    config = Config(fields, name)
+    hidden = config.count("hidden_size", "n_embd")
+    layers = config.count("num_hidden_layers", "n_layer")
+    heads = config.count("num_attention_heads", "n_head")
+    kind = config.given("model_type")
+    experts = _experts(config)
+    if layers > 10_000:
+        raise SpecError(f"`num_hidden_layers` in the config of {name} is {layers}")
+    latent = _latent(config)
+    if latent is None and config.given("head_dim") is None and hidden % heads:
+        raise SpecError(f"the config of {name} has no `head_dim`, and {heads} heads do not divide")
+    windowed = _windowed_layers(config, layers)
+    checkpoint, block = _checkpoint(config)
+    return Architecture(
+        name=name,
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=config.count("num_key_value_heads", default=heads),
+        head_dim=config.count("head_dim", default=max(1, hidden // heads)),
+        mlp_width=config.count(
+            "intermediate_size", *(("moe_intermediate_size",) if experts else ())
+        ),
+        vocab=config.count("vocab_size"),
+        context_tokens=config.count("max_position_embeddings", "n_positions"),
+        tied=config.switch("tie_word_embeddings", False),
+        checkpoint=checkpoint,
+        weight_block=block,
+        attention_bias=config.switch("attention_bias", kind in ("qwen2", "qwen2_moe")),
+        query_key_norm=kind in ("qwen3", "qwen3_moe", "gemma3_text"),
+        latent=latent,
+        experts=experts,
+        dense_layers=_dense_layers(config, layers) if experts else frozenset(),
+        window=config.count("sliding_window") if windowed else None,
+        windowed_layers=windowed,
+    )
+
+
+def _experts(config: Config) -> Experts | None:
+    names = ("num_experts", "num_local_experts", "n_routed_experts")
+    if config.given(*names) is None:
+        return None
+    number = config.count(*names)
+    width = config.count("moe_intermediate_size", "intermediate_size")
+    per_token = config.count("num_experts_per_tok", "num_experts_per_token")
+    if per_token > number:
+        raise SpecError(f"{config.name} sends a token to {per_token} of {number} experts")
+    shared = 0
+    if config.given("shared_expert_intermediate_size") is not None:
+        shared = config.count("shared_expert_intermediate_size")
+    elif config.given("n_shared_experts") is not None:
+        shared = config.count("n_shared_experts") * width
+    return Experts(number, per_token, width, shared)
+
+
+def _dense_layers(config: Config, layers: int) -> frozenset[int]:
+    """Layers without experts: the first few (DeepSeek), named ones, or all but each nth (Qwen)."""
+    first = config.given("first_k_dense_replace")
+    named = config.given("mlp_only_layers")
+    step = config.count("decoder_sparse_step", "moe_layer_freq", default=1)
+    dense = {n for n in range(layers) if (n + 1) % step}
+    if isinstance(first, int):
+        dense |= set(range(min(first, layers)))
+    if isinstance(named, list):
+        dense |= {n for n in named if isinstance(n, int)}
+    return frozenset(dense)
+
+
+def _latent(config: Config) -> Latent | None:
+    if config.given("kv_lora_rank") is None:
+        return None
+    query = None if config.given("q_lora_rank") is None else config.count("q_lora_rank")
+    return Latent(
+        query,
+        config.count("kv_lora_rank"),
+        config.count("qk_nope_head_dim"),
+        config.count("qk_rope_head_dim"),
+        config.count("v_head_dim"),
+    )
+
+
+def _windowed_layers(config: Config, layers: int) -> int:
+    kinds = config.given("layer_types")
+    if config.given("sliding_window") is None or not config.switch("use_sliding_window", True):
+        return 0
+    if isinstance(kinds, list):
+        return sum(kind == "sliding_attention" for kind in kinds)
+    return layers
+
+
+def _checkpoint(config: Config) -> tuple[str, int | None]:
+    """The number format of the stored weights, and the side of their blocks if they have any."""
+    stored = config.section("quantization_config")
+    if not stored:
+        return _CHECKPOINTS.get(str(config.given("torch_dtype", "dtype")), "bf16"), None
+    method = str(stored.get("quant_method"))
+    if method not in _QUANTIZED or _QUANTIZED[method] == "compressed":
+        raise SpecError(
+            f"{config.name} is stored as {method!r:.40}, which the planner does not know",
+            hint="plan with the config of the unquantized model; it tries fp8 and int4 too",
+        )
+    if _QUANTIZED[method] == "int4" and stored.get("bits", 4) != 4:
+        raise SpecError(f"{config.name} is stored in {stored.get('bits')!r:.20} bits, not in 4")
+    side = stored.get("weight_block_size")
+    block = side[0] if isinstance(side, list) and side and isinstance(side[0], int) else None
+    return _QUANTIZED[method], block

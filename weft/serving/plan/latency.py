@@ -1,0 +1,206 @@
+"""How long one forward pass takes: a roofline for each kind of work, and communication.
+
+The roofline model (Williams, Waterman and Patterson, 2009): work takes the longer of its arithmetic
+and its memory traffic. Knows no queue and no request.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from weft.serving.plan.architecture import Architecture
+from weft.serving.plan.communication import Link
+from weft.serving.plan.hardware import Device
+from weft.serving.plan.layout import Layout
+from weft.serving.plan.matrix import Matrix, Role
+from weft.serving.plan.quantization import Compute, Quantization
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one forward pass works on.
+
+    prefill_tokens     prompt tokens, of all prompts
+    prefill_pairs      for each of them the tokens it attends to, summed
+    decodes            sequences that get one more token
+    decode_context     tokens those attend to, summed
+    sampled            sequences that get a token: the decodes, and prompts that are complete
+    """
+
+    prefill_tokens: float = 0
+    prefill_pairs: float = 0
+    decodes: float = 0
+    decode_context: float = 0
+    sampled: float = 0
+
+    def part(self, number: int) -> Batch:
+        """One of `number` equal parts."""
+        return Batch(
+            self.prefill_tokens / number,
+            self.prefill_pairs / number,
+            self.decodes / number,
+            self.decode_context / number,
+            self.sampled / number,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Products:
+    """Matrix products of one kind in one stage. All costs in seconds: a token's arithmetic, a
+    token's traffic, and reading the weights once."""
+
+    token_flops_s: float
+    token_bytes_s: float
+    weights_s: float
+
+    def seconds(self, tokens: float) -> float:
+        return max(tokens * self.token_flops_s, self.weights_s + tokens * self.token_bytes_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Everything of one pipeline stage that depends on neither queue nor batch."""
+
+    layers: int
+    windowed: int
+    expert_layers: int
+    products: tuple[_Products, ...]
+    experts: _Products | None
+    head: _Products | None
+
+
+class StepTime:
+    """The duration of forward passes of one model, cut one way, on one kind of device."""
+
+    def __init__(
+        self, model: Architecture, layout: Layout, scheme: Quantization, device: Device
+    ) -> None:
+        self._model, self._layout, self._scheme = model, layout, scheme
+        self._cost = device.efficiency
+        self._flops = device.flops[scheme.compute] * self._cost.products
+        plain: Compute = "fp32" if scheme.compute == "fp32" else "bf16"
+        self._plain_flops = device.flops[plain] * self._cost.products
+        self._bandwidth = device.bandwidth_bytes_s * self._cost.memory
+        near = Link(device.link_bytes_s * self._cost.link, device.hop_s)
+        far = Link(device.network_bytes_s * self._cost.link, device.network_hop_s)
+        self._tensor_link = near
+        self._stage_link = near if layout.tp * layout.pp <= device.per_node else far
+        self._expert_link = near if layout.expert_ranks <= device.per_node else far
+        self._token_bytes = model.hidden * scheme.plain_bytes
+        self._attention_rates(device.flops[plain] * self._cost.attention)
+        self._stages = Counter(self._stage(n) for n in range(layout.pp))
+
+    def seconds(self, batch: Batch) -> float:
+        """One round in which every sequence of `batch` advances.
+
+        With pipeline parallelism the batch is taken as micro-batches of equal size, one for each
+        stage if there are so many sequences: a sequence waits for all stages, and the slowest
+        stage for all micro-batches.
+        """
+        if self._layout.pp == 1:
+            return self._stage_s(next(iter(self._stages)), batch)
+        sequences = max(1, int(batch.decodes) + (batch.prefill_tokens > 0))
+        parts = min(self._layout.pp, sequences)
+        times = [
+            (self._stage_s(stage, batch.part(parts)), count)
+            for stage, count in self._stages.items()
+        ]
+        tokens = (batch.prefill_tokens + batch.decodes) / parts
+        sending = self._stage_link.send_s(tokens * self._token_bytes)
+        through = sum(t * n for t, n in times) + (self._layout.pp - 1) * sending
+        return max(through, parts * (max(t for t, _ in times) + sending))
+
+    def _stage_s(self, stage: _Stage, batch: Batch) -> float:
+        tokens = batch.prefill_tokens + batch.decodes
+        seconds = self._cost.step_s + self._cost.layer_s * stage.layers
+        seconds += self._cost.sequence_s * batch.sampled
+        for products in stage.products:
+            seconds += products.seconds(tokens)
+        if stage.experts is not None:
+            seconds += self._experts_s(stage.experts, tokens)
+        if stage.head is not None:
+            seconds += stage.head.seconds(batch.sampled)
+        return seconds + self._attention_s(stage, batch) + self._talk_s(stage, tokens, batch)
+
+    def _experts_s(self, products: _Products, tokens: float) -> float:
+        """Experts that no token chose are not read: with even routing, (1 - k/n)^tokens of them."""
+        moe, layout = self._model.experts, self._layout
+        assert moe is not None
+        seen = tokens * (layout.dp if layout.spread else 1)
+        touched = 1 - float((1 - moe.per_token / moe.number) ** seen)
+        return max(
+            tokens * products.token_flops_s,
+            touched * products.weights_s + tokens * products.token_bytes_s,
+        )
+
+    def _attention_s(self, stage: _Stage, batch: Batch) -> float:
+        """Scores and sums: arithmetic for prompts, mostly reading the KV cache for decodes."""
+        seconds = stage.layers * batch.prefill_pairs * self._pair_s
+        if not batch.decodes:
+            return seconds
+        context = batch.decode_context
+        seconds += (stage.layers - stage.windowed) * context * self._context_s
+        if stage.windowed:
+            within = min(context, batch.decodes * float(self._model.window or 0))
+            seconds += stage.windowed * within * self._context_s
+        return seconds
+
+    def _talk_s(self, stage: _Stage, tokens: float, batch: Batch) -> float:
+        """Sums over tensor ranks after attention and after the MLP; tokens to spread experts."""
+        layout, size = self._layout, tokens * self._token_bytes
+        if layout.tp == 1 and layout.expert_ranks == 1:
+            return 0.0
+        reduce_s = self._tensor_link.all_reduce_s(size, layout.tp)
+        seconds = (2 * stage.layers + 1) * reduce_s  # the last one: the embedding
+        if layout.spread and layout.dp > 1 and self._model.experts is not None:
+            chosen = self._model.experts.per_token
+            each = self._expert_link.exchange_s(size / layout.tp, layout.expert_ranks, chosen)
+            seconds += stage.expert_layers * (2 * each - reduce_s)
+        if stage.head is not None:
+            scores = batch.sampled * self._model.vocab * self._scheme.plain_bytes
+            seconds += self._tensor_link.gather_s(scores, layout.tp)
+        return seconds
+
+    def _attention_rates(self, flops: float) -> None:
+        """Seconds for one token attending to one other, in a prompt and in a decode, per layer."""
+        model, tp = self._model, self._layout.tp
+        heads, latent = model.heads / tp, model.latent
+        if latent is None:
+            pair = decode = 4 * heads * model.head_dim
+        else:  # decodes stay in the compressed space (weights absorbed, DeepSeek-V2 2.1.2)
+            pair = 2 * heads * (latent.plain_dim + latent.rotary_dim + latent.value_dim)
+            decode = 2 * heads * (2 * latent.kv_rank + latent.rotary_dim)
+        self._pair_s = pair / flops
+        read = model.kv_elements(tp) * self._scheme.kv_bytes / self._bandwidth
+        self._context_s = max(decode / flops, read)
+
+    def _stage(self, number: int) -> _Stage:
+        model = self._model
+        layers = self._layout.stages(model.layers)[number]
+        matrices = [matrix for n in layers for matrix in model.layer(n)]
+        roles: tuple[Role, ...] = ("attention", "mlp", "router")
+        kinds = [[m for m in matrices if m.role == role] for role in roles]
+        experts = [m for m in matrices if m.role == "experts"]
+        last = number == self._layout.pp - 1
+        return _Stage(
+            layers=len(layers),
+            windowed=model.windowed_layers * len(layers) // model.layers,
+            expert_layers=sum(model.has_experts(n) for n in layers),
+            products=tuple(self._products(kind) for kind in kinds if kind),
+            experts=self._products(experts) if experts else None,
+            head=self._products([model.head]) if last else None,
+        )
+
+    def _products(self, matrices: list[Matrix]) -> _Products:
+        flops = traffic = weights = 0.0
+        for matrix in matrices:
+            share = self._layout.share(self._model, matrix)
+            rate = self._flops if matrix.quantizable else self._plain_flops
+            # a rank of spread experts sees the tokens of all dp ranks
+            seen = self._layout.dp if matrix.role == "experts" and self._layout.spread else 1
+            flops += 2 * matrix.active_parameters * share * seen / rate
+            moved = (matrix.inputs + matrix.outputs) * matrix.active * share * seen
+            traffic += moved * self._scheme.plain_bytes
+            weights += self._scheme.stored_bytes(matrix, share)
+        return _Products(flops, traffic / self._bandwidth, weights / self._bandwidth)
