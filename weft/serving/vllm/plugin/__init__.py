@@ -1,0 +1,55 @@
+"""What vLLM loads in each of its processes (`vllm.general_plugins`): repairs for its workers.
+
+Knows when to look for faults, not which there are. Only platforms with known faults pay for it:
+elsewhere `register` imports nothing and changes nothing. `WEFT_VLLM_REPAIRS=0` switches it off.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
+from weft.serving.vllm.plugin.repair import LOG, mend
+
+__all__ = ["register"]
+
+# vLLM calls it in each worker, after its plugins and before any code of workers or models. That is
+# the first moment at which probes see what will run, and nobody but workers pays for them.
+_MOMENT = "register_triton_kernel_overrides"
+
+
+def register() -> None:
+    """Have the workers of this process mended as they start. Never raises; may be called again."""
+    if os.environ.get("WEFT_VLLM_REPAIRS") == "0":
+        return
+    try:
+        from vllm.platforms import current_platform
+
+        if current_platform.is_cpu():
+            _at_start_of_worker(type(current_platform))
+    except Exception as unknown:  # noqa: BLE001 - vLLM must start without us
+        LOG.warning("weft repairs nothing in this vLLM, which it does not know: %r", unknown)
+
+
+def _at_start_of_worker(platform: Any) -> None:
+    original = getattr(platform, _MOMENT)
+    if hasattr(original, "mends"):
+        return
+
+    @functools.wraps(original)
+    def then_mend(*given: Any, **named: Any) -> Any:
+        result = original(*given, **named)
+        _mend_worker()
+        return result
+
+    then_mend.mends = True  # type: ignore[attr-defined]
+    setattr(platform, _MOMENT, staticmethod(then_mend))
+
+
+def _mend_worker() -> None:
+    from weft.serving.vllm.plugin.empty_top_k import EmptyTopK
+    from weft.serving.vllm.plugin.expansion import TokenExpansion
+    from weft.serving.vllm.plugin.pipeline import PipelineBuffer
+
+    mend((TokenExpansion(), EmptyTopK(), PipelineBuffer()))
