@@ -39,7 +39,7 @@ def ray_commands(spec: ServeSpec, engine: Engine) -> str:
     serve = _variables({"VLLM_HOST_IP": "ADDRESS_OF_THE_HEAD", **environment})
     if spec.api_key_env is not None:
         serve += f' VLLM_API_KEY="${spec.api_key_env}"'
-    others = f"each of the other {spec.nodes - 1}" if spec.nodes > 2 else "the other"
+    others = "the other machine" if spec.nodes == 2 else f"each of the other {spec.nodes - 1}"
     lines = [
         "# On the machine that is to be the head:",
         f"{here} ray start --head --port={_RAY_PORT}",

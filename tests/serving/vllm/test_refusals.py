@@ -1,0 +1,111 @@
+"""What cannot work is refused before anything starts, with the reason and the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serving.vllm.engines import CPU, CUDA, EIGHT_CORES, adapter, model
+from weft.core.errors import ModelNotFound, SpecError
+from weft.serving.vllm.installed import Engine
+from weft.serving.vllm.launch import Launch, launch
+from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.speculative import parse_decode
+
+COUNTS = ("num_attention_heads", "num_key_value_heads", "num_hidden_layers")
+
+
+def start(folder: Path, engine: Engine = CPU, **asked: Any) -> Launch:
+    place = asked.pop("model", None) or model(folder, **asked.pop("config", {}))
+    return launch(ServeSpec(place, **asked), engine, 8123, machine=EIGHT_CORES)
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"tp": 3}, "tp 3 does not divide the 8 attention heads of tiny (tp can be 1 or 2 or 4 or"),
+        ({"tp": 2, "config": {"num_attention_heads": 9, "num_key_value_heads": 3}}, "does not"),
+        ({"tp": 6, "config": {"num_attention_heads": 12, "num_key_value_heads": 4}}, "one another"),
+        ({"pp": 5}, "pp 5 is more than the 4 layers"),
+        ({"max_context_tokens": 4096}, "made for 2,048 tokens, not 4,096"),
+        ({"max_batched_tokens": 8, "max_seqs": 9}, "a token each"),
+        ({"max_batched_tokens": 1024, "chunked_prefill": False}, "must fit one pass"),
+        ({"device": "cuda"}, "serves on cpu"),
+        ({"nodes": 2, "tp": 2}, "vLLM refuses Ray on a CPU"),
+        ({"decode": parse_decode("mtp")}, "no layers for multi-token prediction"),
+        ({"decode": parse_decode("ngram_gpu:3")}, "does not run on a CPU"),
+        ({"served_name": "--port"}, "cannot be called '--port'"),
+        ({"extra": ("--max-nun-seqs", "3")}, "did you mean --max-num-seqs"),
+        ({"extra": ("--port=1",)}, "set `port` instead"),
+        ({"extra": ("--api_key", "s3cret")}, "set `api_key_env` instead"),
+        ({"extra": ("--scheduling-policy", "fcfs")}, "weft's to set"),
+        ({"api_key_env": "WEFT_NOT_SET"}, "WEFT_NOT_SET, which should hold the key"),
+        ({"api_key_env": "sk-12345"}, "never write the key itself"),
+        ({"adapters": {"tiny": "x"}}, "both called 'tiny'"),
+        ({"adapters": {"law": "nowhere"}}, "adapter 'law' cannot be read"),
+    ],
+)
+def test_refusals(tmp_path: Path, asked: dict[str, Any], says: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        start(tmp_path, **asked)
+    assert says in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+    assert "12345" not in str(refused.value)
+
+
+@pytest.mark.parametrize("rank", [0, 513, "16", None])
+def test_an_adapter_of_no_usable_rank(tmp_path: Path, rank: object) -> None:
+    with pytest.raises(SpecError, match="rank"):
+        start(tmp_path, adapters={"law": adapter(tmp_path, "law", rank)})
+
+
+def test_more_nodes_than_ranks(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="3 nodes have only 2 ranks"):
+        start(tmp_path, CUDA, nodes=3, tp=2)
+
+
+def test_a_flag_that_the_installed_version_lacks(tmp_path: Path) -> None:
+    older = Engine("vllm", "0.20.0", "cuda", CUDA.flags - {"--reasoning-parser"})
+    with pytest.raises(SpecError, match=r"vllm 0\.20\.0 has no --reasoning-parser"):
+        start(tmp_path, older, reasoning_parser="qwen3")
+    assert start(tmp_path, older, model=str(tmp_path / "tiny"))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"tp": 8},  # more ranks than key-value heads: vLLM copies them
+        {"max_context_tokens": 9999, "config": {"rope_scaling": {"rope_type": "yarn"}}},
+        {"decode": parse_decode("mtp"), "config": {"num_nextn_predict_layers": 1}},
+        {"tp": 7, "pp": 9, "config": dict.fromkeys(COUNTS, "many")},
+        {"tp": 2, "config": {"text_config": {"num_attention_heads": 2}, "num_attention_heads": 3}},
+    ],
+)
+def test_what_may_work_is_not_refused(tmp_path: Path, asked: dict[str, Any]) -> None:
+    assert start(tmp_path, CUDA, **asked).argv
+
+
+def test_a_model_that_is_nowhere(tmp_path: Path) -> None:
+    with pytest.raises(ModelNotFound, match="models by name"):
+        start(tmp_path, model="no-such-model")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ModelNotFound):
+        start(tmp_path, model=str(tmp_path / "empty"))
+
+
+@pytest.mark.parametrize("config", ["[]", "{", "\xff"])
+def test_a_config_that_is_none(tmp_path: Path, config: str) -> None:
+    place = tmp_path / "odd"
+    place.mkdir()
+    (place / "config.json").write_text(config, encoding="latin-1")
+    with pytest.raises(SpecError, match=r"config\.json"):
+        start(tmp_path, model=str(place))
+
+
+def test_vllms_own_variable_for_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "2")
+    assert "--kv-cache-memory-bytes" not in start(tmp_path).argv
+    with pytest.raises(SpecError, match="unset VLLM_CPU_KVCACHE_SPACE"):
+        start(tmp_path, model=str(tmp_path / "tiny"), kv_cache_bytes=2**30)
