@@ -10,6 +10,7 @@ from weft.cli.commands.check import check
 from weft.cli.commands.graph import graph
 from weft.cli.commands.init import init
 from weft.cli.commands.model import model
+from weft.cli.commands.plan_serve import plan_serve
 from weft.cli.commands.run import HELP as RUN_HELP
 from weft.cli.commands.run import run as run_workflow
 from weft.cli.commands.schema import schema
@@ -36,6 +37,7 @@ def main(
 
 
 app.command("run", help=RUN_HELP)(run_workflow)
+app.command("plan-serve")(plan_serve)
 for _command in (check, graph, init, schema, version):
     app.command()(_command)
 app.add_typer(model, name="model")

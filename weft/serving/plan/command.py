@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from weft.serving.plan.architecture import Architecture
 from weft.serving.plan.limits import Limits
 from weft.serving.plan.plans import Plan, formats
@@ -35,7 +37,7 @@ def command(model: str, shape: Architecture, plan: Plan, limits: Limits, per_nod
     words += ["--max-batched-tokens", str(limits.max_batched_tokens)]
     if layout.spread:
         words += ["--extra", "--enable-expert-parallel"]
-    return " ".join(words)
+    return shlex.join(words)
 
 
 def note(shape: Architecture, plan: Plan) -> str | None:
