@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from weft.serving.gateway.admission import Admission
 from weft.serving.gateway.chat import ChatEndpoint, served_model
 from weft.serving.gateway.door import Door
-from weft.serving.gateway.exchange import Report
+from weft.serving.gateway.exchange import Exchange, Report
 from weft.serving.gateway.metrics import CONTENT_TYPE, Metrics
 from weft.serving.gateway.options import GatewayOptions
-from weft.serving.gateway.problem import Problem
+from weft.serving.gateway.problem import Problem, Refused, problem_of
 from weft.serving.gateway.served import Served
 
 _OWN_HEADERS = ["authorization", "content-type", "x-request-id", "x-weft-timeout-ms"]
@@ -44,8 +44,10 @@ class GatewayApp:
             Route("/healthz", self._health, methods=["GET"]),
             Route("/metrics", self._counted, methods=["GET"]),
         ]
-        handlers = {HTTPException: _http_problem}
-        inner: ASGIApp = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
+        inner = Starlette(
+            routes=routes,
+            exception_handlers={HTTPException: _http_problem, Exception: _problem},
+        )
         self._door = Door(inner, options, self._metrics, report)
         self._app: ASGIApp = self._door
         if options.origins:
@@ -61,15 +63,19 @@ class GatewayApp:
         await self._app(scope, receive, send)
 
     async def drain(self, within_s: float) -> bool:
-        """Refuse new requests, and wait for those inside; False when some had to be cut off."""
+        """Refuse new requests, and wait for those inside; False when some are there still."""
         self._door.closed = True
         try:
             async with asyncio.timeout(within_s):
                 await self._door.idle.wait()
         except TimeoutError:
-            self._stopped.set()
             return False
         return True
+
+    def stop(self) -> None:
+        """Cut off what is under way, and refuse what is new. Harmless when repeated."""
+        self._door.closed = True
+        self._stopped.set()
 
     async def _list(self, _: Request) -> JSONResponse:
         cards = [served.card() for served in self._models.values()]
@@ -87,10 +93,17 @@ class GatewayApp:
         return PlainResponse(self._metrics.text(), media_type=CONTENT_TYPE)
 
 
-async def _http_problem(_: Request, error: HTTPException) -> JSONResponse:
+async def _http_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    said = str(error.detail)
     if error.status_code == 404:
         said = "there is nothing here; the address of the API ends in /v1"
-    else:
-        said = str(error.detail)
-    problem = Problem(error.status_code, said)
-    return JSONResponse(problem.body(), error.status_code, error.headers)
+    refused = Refused(Problem(error.status_code, said))
+    answer = await _problem(request, refused)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def _problem(request: Request, error: Exception) -> JSONResponse:
+    problem = problem_of(error, Exchange.of(request.scope).id)
+    return JSONResponse(problem.body(), problem.status, problem.headers())

@@ -183,7 +183,10 @@ def chat_body(raw: object) -> ChatBody:
 
 
 def _refused(error: ValidationError) -> Refused:
-    first = error.errors(include_url=False, include_input=False)[0]
+    # Where several forms are possible, what came closest has been followed deepest.
+    first = max(
+        error.errors(include_url=False, include_input=False), key=lambda found: len(found["loc"])
+    )
     param = ""
     for step in first["loc"]:
         if isinstance(step, int):

@@ -97,15 +97,14 @@ class Gateway:
         try:
             await asyncio.wait((serving, draining), return_when=asyncio.FIRST_COMPLETED)
             whole = serving.done() or await app.drain(self._options.drain_s)
-            server.should_exit = True
-            await serving
-            return whole
         finally:
-            # Reached with `serving` under way only when the caller is cancelled: no time to drain.
+            app.stop()
+            server.should_exit = True
             draining.cancel()
-            serving.cancel()
             await asyncio.wait((serving, draining))
             self.close()
+        serving.result()
+        return whole
 
     def _config(self, app: GatewayApp) -> Config:
         options = self._options

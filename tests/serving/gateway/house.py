@@ -1,0 +1,120 @@
+"""A gateway that really listens, in the test's own event loop, and clients for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+from openai import AsyncOpenAI
+
+from weft.core.fakes import FakeModel
+from weft.core.ports import ModelClient
+from weft.serving.gateway import Exchange, Gateway, GatewayOptions, Served
+
+KEY = "a-key-long-enough-for-a-test"
+HELLO: Any = [{"role": "user", "content": "Hello"}]
+
+
+@dataclass
+class House:
+    """A running gateway. `exchanges` are those that have ended."""
+
+    gateway: Gateway
+    stack: AsyncExitStack
+    exchanges: list[Exchange] = field(default_factory=list)
+    ended: bool | None = None
+
+    @property
+    def port(self) -> int:
+        return int(self.gateway.address.rpartition(":")[2])
+
+    async def openai(self, key: str = "none", **options: Any) -> AsyncOpenAI:
+        client = AsyncOpenAI(
+            base_url=f"{self.gateway.address}/v1", api_key=key, max_retries=0, **options
+        )
+        await self.stack.enter_async_context(client)
+        return client
+
+    async def http(self) -> httpx2.AsyncClient:
+        client = httpx2.AsyncClient(base_url=self.gateway.address, trust_env=False)
+        await self.stack.enter_async_context(client)
+        return client
+
+    async def chat(self, headers: dict[str, str] | None = None, **fields: Any) -> httpx2.Response:
+        client = await self.http()
+        body = {"model": "fake", "messages": HELLO, **fields}
+        return await client.post("/v1/chat/completions", json=body, headers=headers)
+
+    async def told(self, count: int) -> list[Exchange]:
+        """The exchanges, as soon as `count` have ended: a client may know a little earlier."""
+        await until(lambda: len(self.exchanges) >= count)
+        assert len(self.exchanges) == count
+        return self.exchanges
+
+    async def counted(self) -> str:
+        """What `/metrics` says."""
+        return (await (await self.http()).get("/metrics")).text
+
+    async def raw(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection of one's own, on which `data` has been sent."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**16)
+        self.stack.callback(writer.close)
+        writer.write(data)
+        await writer.drain()
+        return reader, writer
+
+
+@asynccontextmanager
+async def house(*models: ModelClient | Served, **options: Any) -> AsyncIterator[House]:
+    """A gateway of `models` that has been drained at the end."""
+    served = [
+        model if isinstance(model, Served) else Served(model.model, model) for model in models
+    ]
+    exchanges: list[Exchange] = []
+    given = GatewayOptions(**{"port": 0, "drain_s": 5.0, **options})
+    gateway = Gateway(served, given, exchanges.append)
+    gateway.bind()
+    ready = asyncio.Event()
+    serving = asyncio.create_task(gateway.serve(ready.set))
+    async with AsyncExitStack() as stack:
+        here = House(gateway, stack, exchanges)
+        await ready.wait()
+        try:
+            yield here
+        finally:
+            await stack.aclose()
+            gateway.drain()
+            here.ended = await serving
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(30):
+            await main
+
+    asyncio.run(within())
+
+
+def with_house(
+    body: Callable[[House], Awaitable[None]], *models: ModelClient | Served, **options: Any
+) -> None:
+    async def main() -> None:
+        async with house(*models, **options) as here:
+            await body(here)
+
+    run(main())
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(10):
+        while not true():
+            await asyncio.sleep(0.002)
+
+
+def says(text: str = "Hello there, friend") -> FakeModel:
+    return FakeModel([text])
