@@ -20,7 +20,6 @@ from weft.core.values import Completion, Usage
 from weft.serving.fleet.seam import Seam
 from weft.serving.fleet.transcript import Transcript
 
-_SHORTEST_ECHO = 8
 S = TypeVar("S", str, tuple[int, ...])
 
 
@@ -84,11 +83,13 @@ class Sewn:
         if not (echo and delta.text):
             return delta
         self._echo = ""
-        if len(echo) < _SHORTEST_ECHO or echo not in delta.text:
+        # The prompt's own text comes first: that tells an echo from an answer in circles.
+        shortest = len(echo) + len(self._transcript.prompt_ids) // 2
+        if echo not in delta.text or len(delta.text) < shortest:
             return delta
-        if self.request.sampling.stop:
+        if self.request.sampling.stop or delta.text.count(echo) > 1:
             raise Diverged("the answer cannot go on: it was cut within a character")
-        return replace(delta, text=delta.text[delta.text.rindex(echo) + len(echo) :])
+        return replace(delta, text=delta.text.partition(echo)[2])
 
     def _glued(self, end: Completion) -> Completion:
         if not self._before:

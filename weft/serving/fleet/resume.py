@@ -15,6 +15,7 @@ _HARMLESS = frozenset(
 )
 """Extra fields that mean the same when a part of the answer is given as the prompt."""
 _SEEDS = 2**63
+_CLEAR_CHARS = 32
 
 
 def may_go_on(transcript: Transcript) -> bool:
@@ -36,7 +37,8 @@ def next_leg(transcript: Transcript, offered: Capabilities) -> Leg | Completion 
             return Sewn(transcript, transcript.request)
         return Direct(transcript)
     room = _room(transcript, offered)
-    if cuttable and offered.prompt_token_ids and _has_ids(transcript) and room is not None:
+    sewable = cuttable and offered.prompt_token_ids and _has_ids(transcript)
+    if sewable and room is not None and not (_greedy(transcript.request) and _doubtful(transcript)):
         return Sewn(transcript, _rest(transcript, room)) if room > 0 else _full(transcript)
     return Repeated(transcript) if _greedy(transcript.request) else None
 
@@ -50,6 +52,12 @@ def _cuttable(request: ModelRequest) -> bool:
 def _has_ids(transcript: Transcript) -> bool:
     known = bool(transcript.prompt_ids) and transcript.whole
     return known and _cuttable(transcript.request)
+
+
+def _doubtful(transcript: Transcript) -> bool:
+    """Whether the cut may lie within a character, and `Sewn` could not tell for sure."""
+    hard = bool(transcript.request.sampling.stop) or len(transcript.text) < _CLEAR_CHARS
+    return hard and not transcript.sure
 
 
 def _greedy(request: ModelRequest) -> bool:
