@@ -49,6 +49,11 @@ _CAUSES = (
         "choose another port, or 0 to let the system choose",
     ),
     _cause(
+        r"Failed to import Ray",
+        "Ray is not installed, and several nodes need it",
+        "pip install 'weft[ray]'",
+    ),
+    _cause(
         r"does not support ray",
         "vLLM refuses Ray on this platform",
         "use replicas: one server for each machine",
@@ -64,8 +69,8 @@ _CAUSES = (
         "lower kv_cache_bytes, or stop what else uses memory",
     ),
     _cause(
-        r"max seq len \(([\d,]+)\).{0,120}?KV cache",
-        "the KV cache has no room for one request of {0} tokens",
+        r"max seq len \(([\d,]+)\), \(?([\d.]+) GiB KV cache is needed",
+        "one request of {0} tokens needs {1} GiB of KV cache, and there is less",
         "raise kv_cache_bytes or lower max_context_tokens",
     ),
     _cause(
@@ -99,7 +104,8 @@ _CAUSES = (
         "the folder needs *.safetensors beside its config.json",
     ),
     _cause(
-        r"couldn't connect to|offline mode is enabled|Repository Not Found|404 Client Error",
+        r"couldn't connect to|offline mode is enabled|Repository Not Found|404 Client Error|"
+        r"LocalEntryNotFoundError",
         "the model {spec.model} cannot be fetched from the hub",
         "check the name and the network, or name a folder",
     ),
@@ -114,7 +120,7 @@ _CAUSES = (
         "`python -m vllm.entrypoints.openai.api_server --help=all` lists them",
     ),
     _cause(
-        r"invalid reasoning parser: (\S+)",
+        r"Reasoning parser '?(\S+?)'? not found",
         "vLLM has no reasoning parser {0}",
         "`python -m vllm.entrypoints.openai.api_server --help=all` lists them",
     ),
@@ -126,7 +132,12 @@ _CAUSES = (
     _cause(
         r"error: (argument .+)",
         "vLLM refuses an {0}",
-        "correct it",
+        "correct that option",
+    ),
+    _cause(
+        r"Value error, (.+?) \[type=",
+        "vLLM refuses the options: {0}",
+        "change or take out what it names",
     ),
 )
 
