@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from weft.cli.commands.check import check
+from weft.cli.commands.doctor import doctor
 from weft.cli.commands.graph import graph
 from weft.cli.commands.init import init
 from weft.cli.commands.model import model
@@ -38,7 +39,7 @@ def main(
 
 app.command("run", help=RUN_HELP)(run_workflow)
 app.command("plan-serve")(plan_serve)
-for _command in (check, graph, init, schema, version):
+for _command in (check, doctor, graph, init, schema, version):
     app.command()(_command)
 app.add_typer(model, name="model")
 

@@ -1,0 +1,50 @@
+"""`weft doctor` as a person types it, with findings of a test's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.cli.hostile import FORBIDDEN
+from weft.cli.main import app
+from weft.workflow import doctor
+from weft.workflow.doctor import Check
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "cli_help_doctor.txt"
+FINE = Check("vllm", "ok", "vllm 0.32.0 on cuda, loads", serves=True)
+BROKEN = Check("vllm", "broken", "it says \x1b[31mno\x1b[0m [bold]here[/]", "pip install sense")
+IDLE = Check("python", "ok", "3.11")
+
+
+@pytest.mark.parametrize(("found", "code"), [(FINE, 0), (BROKEN, 1)])
+def test_doctor(monkeypatch: pytest.MonkeyPatch, found: Check, code: int) -> None:
+    monkeypatch.setattr(doctor, "examine", lambda: iter([IDLE, found]))
+    shown = CliRunner().invoke(app, ["doctor"])
+    assert shown.exit_code == code
+    assert ("Nothing here can run a model yet." in shown.stdout) == (code == 1)
+    assert not set(shown.stdout) & set(FORBIDDEN)
+    if found is BROKEN:
+        assert "vllm           broken   it says no [bold]here[/]\n" in shown.stdout
+        assert "→ pip install sense\n" in shown.stdout
+
+
+def test_doctor_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "examine", lambda: iter([IDLE, FINE]))
+    shown = CliRunner().invoke(app, ["doctor", "--json"])
+    said = json.loads(shown.stdout)
+    assert said["can_serve"] is True
+    assert said["checks"][0] == {
+        "name": "python",
+        "status": "ok",
+        "found": "3.11",
+        "advice": "",
+        "serves": False,
+    }
+
+
+def test_help() -> None:
+    shown = CliRunner().invoke(app, ["doctor", "--help"], env={"COLUMNS": "80"}, prog_name="weft")
+    assert shown.output == GOLDEN.read_text("utf-8")
