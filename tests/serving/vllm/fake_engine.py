@@ -1,0 +1,120 @@
+"""An engine that loads nothing: `python fake_engine.py PORT`, told by the environment what to do.
+
+It answers /health and /v1/models and has a worker, as stubborn as a process can be: in a session of
+its own, adopted by nobody, deaf to SIGTERM.
+
+FAKE_START_S      seconds until it listens
+FAKE_NEVER        it never listens
+FAKE_ERROR        it prints this and ends with status 1
+FAKE_CRASH_S      it dies so long after it started to listen; FAKE_CRASHES: only in so many lives,
+FAKE_FOLDER       which it counts in this folder
+FAKE_DEAF         it ignores SIGTERM
+FAKE_HANG         a file; while it exists /health gets no answer
+FAKE_DRAIN_S      seconds that a request takes: SIGTERM waits for it
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+WORKER = (
+    "import os, signal, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "if os.fork(): os._exit(0)\n"
+    "os.setsid()\n"
+    "print(os.getpid(), flush=True)\n"
+    "os.close(1)\n"
+    "time.sleep(600)\n"
+)
+SAID = {name[5:].lower(): value for name, value in os.environ.items() if name.startswith("FAKE_")}
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Handler(BaseHTTPRequestHandler):
+    worker = 0
+    busy = threading.Lock()
+
+    def do_GET(self) -> None:
+        hang = SAID.get("hang")
+        while hang and Path(hang).exists():
+            time.sleep(0.05)
+        if self.path == "/slow":
+            with self.busy:
+                time.sleep(float(SAID.get("drain_s", 0)))
+        ok = lives(self.worker)
+        body = json.dumps({"data": [{"id": "fake"}], "worker": self.worker, "pid": os.getpid()})
+        self.send_response(200 if ok else 503)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+def crashes() -> bool:
+    """Whether this life shall end in a crash; counts the lives."""
+    path = Path(SAID.get("folder", "."), "lives")
+    with path.open("a") as file:
+        file.write(".")
+    return path.stat().st_size <= int(SAID.get("crashes", "1000"))
+
+
+def main() -> None:
+    port = int(sys.argv[1])
+    if "deaf" in SAID:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("INFO vLLM version 0.32.0", flush=True)
+    command = [sys.executable, "-I", "-S", "-c", WORKER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        Handler.worker = int(process.stdout.readline())
+    if "error" in SAID:
+        sys.exit(SAID["error"])
+    print("INFO Starting to load model fake", flush=True)
+    while "never" in SAID:
+        time.sleep(0.1)
+    time.sleep(float(SAID.get("start_s", "0")))
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def server_bind(self) -> None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.socket.bind(self.server_address)
+
+    try:
+        server = Server(("127.0.0.1", port), Handler)
+    except OSError as error:
+        sys.exit(f"OSError: {error}")
+
+    def end(*_: object) -> None:
+        with Handler.busy:
+            time.sleep(0.05)
+        os._exit(0)
+
+    if "deaf" not in SAID:
+        signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=end).start())
+    if "crash_s" in SAID and crashes():
+        threading.Timer(float(SAID["crash_s"]), lambda: os._exit(9)).start()
+    print("INFO Application startup complete.", flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Programs that use the fake engine in the place of vLLM.
+
+`python -m tests.serving.vllm.fake_weft supervise ID` is a detached supervisor,
+`python -m tests.serving.vllm.fake_weft weft ARGUMENTS...` the command line.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from weft.serving.vllm import detached, serve
+from weft.serving.vllm.command import Maker
+from weft.serving.vllm.launch import Launch
+from weft.serving.vllm.life import Care
+from weft.serving.vllm.restarts import Restarts
+from weft.serving.vllm.spec import ServeSpec
+
+ENGINE = str(Path(__file__).with_name("fake_engine.py"))
+COMMAND = [sys.executable, "-m", "tests.serving.vllm.fake_weft", "supervise"]
+QUICK = Care(
+    poll_s=0.02,
+    interval_s=0.05,
+    timeout_s=0.5,
+    failures=2,
+    restarts=lambda: Restarts(first_s=0.02, most=3),
+)
+
+
+def launch(port: int, replica: int) -> Launch:
+    argv = (sys.executable, "-I", "-S", ENGINE, str(port))
+    return Launch(argv, {"FAKE_REPLICA": str(replica)}, port, "fake")
+
+
+def fake_maker(spec: ServeSpec, drain_s: float) -> Maker:
+    return launch
+
+
+if __name__ == "__main__":
+    detached.COMMAND = COMMAND
+    serve.maker = fake_maker
+    if sys.argv[1] == "supervise":
+        sys.exit(detached.supervise(sys.argv[2], launch, QUICK))
+    from weft.cli.main import app
+
+    app(sys.argv[2:])
