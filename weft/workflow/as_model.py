@@ -9,22 +9,9 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 
-from weft.core.errors import (
-    BudgetExceeded,
-    BuildError,
-    Cancelled,
-    CapabilityError,
-    Failure,
-    LoopLimit,
-    ModelOutputError,
-    ModelOverloaded,
-    ModelTimeout,
-    ModelUnavailable,
-    NodeFailed,
-    WeftError,
-)
+from weft.core.errors import BuildError, CapabilityError, ModelUnavailable
 from weft.core.events import Event, NodeFinished
-from weft.core.ids import NodeId, RunId
+from weft.core.ids import RunId
 from weft.core.ports import (
     Capabilities,
     ModelClient,
@@ -38,29 +25,16 @@ from weft.workflow.chat_answer import Speech, answer_of, as_text, speaker_of
 from weft.workflow.chat_inputs import ChatInputs
 from weft.workflow.document.leaves import AskNode
 from weft.workflow.document.walk import walk
-from weft.workflow.expressions import value_template
 from weft.workflow.flow import Flow
 from weft.workflow.models import ModelSource
 from weft.workflow.result import FlowResult
 from weft.workflow.run import FlowRun
+from weft.workflow.run_failure import why_failed, why_missing
 
 EXTRA_FIELDS = frozenset({"inputs", "stream"})
 """What it reads of `ModelRequest.extra`. `stream`: False keeps the answer back until it is whole,
 so that no repetition of a node can contradict what has been said."""
 
-_AS_THEY_ARE: Mapping[str, type[WeftError]] = {
-    kind.__name__: kind
-    for kind in (
-        BudgetExceeded,
-        Cancelled,
-        LoopLimit,
-        ModelOutputError,
-        ModelOverloaded,
-        ModelTimeout,
-        ModelUnavailable,
-    )
-}
-_LATE = frozenset({"DeadlineExceeded", "NodeTimeout"})
 _SEEDS = 2**31
 
 
@@ -182,20 +156,12 @@ class FlowModel:
         wanted = list(self._flow.outputs) if self._answer is None else [self._answer]
         missing = [name for name in wanted if name in result.missing]
         if missing:
-            raise self._why_missing(result, missing[0])
+            raise why_missing(self._flow.document, result, missing[0])
         if result.status in ("failed", "cancelled"):
-            raise _why_failed(result)
+            raise why_failed(result)
         if self._answer is None:
             return as_text(dict(result.outputs))
         return as_text(result.outputs[self._answer])
-
-    def _why_missing(self, result: FlowResult, output: str) -> WeftError:
-        """The failure of a node that the output needs, under the name of the node it began in."""
-        for name in value_template(self._flow.outputs[output]).names:
-            outcome = result.outcomes.get(NodeId(name))
-            if outcome is not None and outcome.failure is not None:
-                return _error(outcome.failure, _origin(result, outcome.failure, NodeId(name)))
-        return NodeFailed(f"there is no {output}: {result.missing[output]}")
 
     def _is_closed(self) -> ModelUnavailable:
         return ModelUnavailable(f"{self.model} is closed")
@@ -207,27 +173,3 @@ def _check_nobody_is_asked(flow: Flow) -> None:
             if isinstance(step, AskNode):
                 message = f"the workflow {flow.name} asks a person, and a model has nobody to ask"
                 unit.fail(BuildError(message, hint="make it an input"), path, at_key=True)
-
-
-def _why_failed(result: FlowResult) -> WeftError:
-    for node, outcome in result.outcomes.items():
-        if outcome.failure is not None and f"{node} failed: {outcome.failure}" in result.reasons:
-            return _error(outcome.failure, node)
-    return NodeFailed("; ".join(result.reasons) or result.status)
-
-
-def _origin(result: FlowResult, failure: Failure, otherwise: NodeId) -> NodeId:
-    """The node that failed first; those that it cut off have its failure too."""
-    for node, outcome in result.outcomes.items():
-        if outcome.status == "failed" and outcome.failure == failure:
-            return node
-    return otherwise
-
-
-def _error(failure: Failure, node: NodeId) -> WeftError:
-    if failure.error in _LATE:
-        return ModelTimeout(failure.message, node=node)
-    kind = _AS_THEY_ARE.get(failure.error)
-    if kind is not None:
-        return kind(failure.message, hint=failure.hint, node=node)
-    return NodeFailed(str(failure), node=node)
