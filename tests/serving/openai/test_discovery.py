@@ -41,6 +41,7 @@ def test_vllm_is_known_by_its_owner(endpoints: EndpointServer) -> None:
         prompt_token_ids=True,
         priority=True,
         prefix_reuse=True,
+        prompt_logprobs=True,
         max_context_tokens=8192,
     )
     assert endpoint.paths == ["v1/models", "metrics"]

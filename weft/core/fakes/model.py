@@ -11,6 +11,8 @@ from weft.core.ports.model import (
     Capabilities,
     ModelEvent,
     ModelRequest,
+    Prefilled,
+    ReasoningDelta,
     TextDelta,
     ToolCallDelta,
 )
@@ -21,7 +23,9 @@ from weft.core.values import AUTOREGRESSIVE, Completion, FinishReason, ToolCall,
 class Reply:
     """One scripted answer. Tokens are the words of `text`, each with the blanks before it.
 
-    `break_after_tokens`: the stream breaks off there. `error`: raised before the first token.
+    `reasoning` comes before the text, in the same way. `prefill_s`: the stream begins with
+    `Prefilled` after so many seconds, before `first_token_s` begins. `break_after_tokens`: the
+    stream breaks off there. `error`: raised before the first token.
     """
 
     text: str = ""
@@ -30,6 +34,8 @@ class Reply:
     per_token_s: float = 0.0
     break_after_tokens: int | None = None
     error: WeftError | None = None
+    reasoning: str = ""
+    prefill_s: float | None = None
 
 
 class FakeModel:
@@ -65,6 +71,8 @@ class FakeModel:
         self._check_open()
         if request.decode != AUTOREGRESSIVE:
             raise CapabilityError(f"{self._model} only decodes autoregressively")
+        if request.adapter is not None:
+            raise CapabilityError(f"{self._model} has no adapters")
         self.requests.append(request)
         reply = self._script(request)
         reply = Reply(reply) if isinstance(reply, str) else reply
@@ -84,27 +92,32 @@ class FakeModel:
     async def _stream(
         self, request: ModelRequest, reply: Reply
     ) -> AsyncGenerator[ModelEvent, None]:
+        if reply.prefill_s is not None:
+            await asyncio.sleep(reply.prefill_s)
+            yield Prefilled(request.prompt_token_ids)
         await asyncio.sleep(reply.first_token_s)
         if reply.error is not None:
             raise reply.error
-        tokens = _tokens(reply.text)
-        limit = request.sampling.max_tokens
-        kept = tokens if limit is None else tokens[:limit]
-        for count, token in enumerate(kept):
+        thoughts, words = _tokens(reply.reasoning), _tokens(reply.text)
+        deltas: list[ReasoningDelta | TextDelta] = [*map(ReasoningDelta, thoughts)]
+        deltas += map(TextDelta, words)
+        kept = deltas[: request.sampling.max_tokens]
+        for count, delta in enumerate(kept):
             if count == reply.break_after_tokens:
                 raise ModelUnavailable(f"the stream of {self._model} broke off")
-            yield TextDelta(token)
+            yield delta
             await asyncio.sleep(reply.per_token_s)
             self._check_open()
         for index, call in enumerate(reply.tool_calls):
             yield ToolCallDelta(index, call.arguments, call.id, call.name)
-        reason: FinishReason = "length" if len(kept) < len(tokens) else "stop"
+        reason: FinishReason = "length" if len(kept) < len(deltas) else "stop"
         yield Completion(
-            "".join(kept),
+            "".join(delta.text for delta in kept if isinstance(delta, TextDelta)),
             "tool_calls" if reply.tool_calls else reason,
             reply.tool_calls,
             usage=self._usage(request, len(kept)),
             model=self._model,
+            reasoning="".join(delta.text for delta in kept if isinstance(delta, ReasoningDelta)),
         )
 
     def _check_open(self) -> None:

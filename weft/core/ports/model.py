@@ -55,7 +55,8 @@ class ModelRequest:
     they are) is given. `schema` constrains the output to JSON that fits the JSON Schema. A larger
     `priority` is more urgent; a client that serves several programs orders by `program` first.
     `cache_prefix` names requests that share a prompt prefix. An answer that is not complete after
-    `timeout_s` seconds is worth nothing.
+    `timeout_s` seconds is worth nothing. `adapter` names the LoRA adapter that answers, one of
+    those that the client's capabilities list.
     """
 
     messages: tuple[Message, ...] = ()
@@ -70,6 +71,7 @@ class ModelRequest:
     cache_prefix: str | None = None
     program: Program | None = None
     timeout_s: float | None = None
+    adapter: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -83,6 +83,8 @@ class LocalModel:
                 "a local model does not call tools",
                 hint="ask for JSON with a schema, or serve the model through an endpoint",
             )
+        if request.adapter is not None:
+            raise CapabilityError("a local model has no adapters", hint="serve it with vLLM")
         ticket = Ticket(request, asyncio.get_running_loop())
         self._worker.submit(ticket)
         try:

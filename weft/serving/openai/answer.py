@@ -5,15 +5,18 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from weft.core.errors import ModelOutputError, ModelRequestError, ModelUnavailable
-from weft.core.ports.model import ModelRequest, TextDelta, ToolCallDelta
+from weft.core.ports.model import Delta, ModelRequest, Prefilled
 from weft.core.values import Completion, FinishReason, Usage
-from weft.serving.openai.chunk import Choice, Chunk, Delta, WireError, WireUsage
+from weft.serving.openai.chunk import Choice, Chunk, WireError, WireUsage
+from weft.serving.openai.chunk import Delta as WireDelta
 from weft.serving.openai.price import Price
+from weft.serving.openai.speech import Speech
 from weft.serving.openai.toolcalls import ToolCalls
 from weft.serving.structured import parse_output
+from weft.serving.text import FoundCall, Piece, Splitter
 
 _DONE = b"[DONE]"
-_NOTHING = Delta()
+_NOTHING = WireDelta()
 
 
 class StreamError(Exception):
@@ -28,26 +31,33 @@ class StreamError(Exception):
 class Answer:
     """One answer while it arrives. `take` every payload in order, then ask for the `completion`.
 
-    `done` is true once the server has said that nothing follows.
+    `splitter` finds what the server leaves in the text. `done` is true once the server has said
+    that nothing follows.
     """
 
-    def __init__(self, request: ModelRequest, model: str, price: Price | None, limit: int) -> None:
+    def __init__(
+        self,
+        request: ModelRequest,
+        model: str,
+        price: Price | None,
+        limit: int,
+        splitter: Splitter | None = None,
+    ) -> None:
         self._request = request
         self._model = model
         self._price = price
         self._limit = limit
         self._size = 0
-        self._text: list[str] = []
+        self._speech = Speech(splitter or Splitter())
         self._refusal: list[str] = []
-        self._token_ids: list[int] = []
-        self._logprobs: list[float] = []
         self._calls = ToolCalls()
         self._finish: str | None = None
         self._usage: WireUsage | None = None
+        self._prefilled = False
         self.done = False
 
-    def take(self, payload: bytes) -> list[TextDelta | ToolCallDelta]:
-        """The deltas in one event's data.
+    def take(self, payload: bytes) -> list[Prefilled | Delta]:
+        """The events in one event's data.
 
         Raises: `ModelUnavailable` when it is not what such servers send, `ModelOutputError` when
         the answer grows over its limit, `StreamError` when the server reports one.
@@ -69,57 +79,67 @@ class Answer:
         self._usage = chunk.usage or self._usage
         ours = [choice for choice in chunk.choices if choice.index == 0]
         self._spend(1 + sum(map(_size, ours)))
-        return [delta for choice in ours for delta in self._take(choice)]
+        events = self._prefill(chunk.prompt)
+        for choice in ours:
+            events += self._take(choice)
+        return events
 
-    def finish(self) -> list[ToolCallDelta]:
+    def finish(self) -> list[Delta]:
         """Deltas that had to wait until the stream ended well.
 
         Raises: `ModelUnavailable` when it ended without saying that the answer is complete.
         """
         if self._finish is None and not self.done:
             raise ModelUnavailable("the stream ended before the answer was complete")
-        return self._calls.finish()
+        return [*self._deltas(self._speech.end()), *self._calls.finish()]
 
     def completion(self) -> Completion:
         """The whole answer; call `finish` before.
 
-        Raises: `ModelOutputError` when it does not fit the request's schema, or the model refused;
-        `ModelUnavailable` when the server gave the answer up; `ModelRequestError` when a content
-        filter cut it.
+        Raises: `ModelOutputError` when it does not fit the request's schema, has no call where one
+        is required, or the model refused; `ModelUnavailable` when the server gave the answer up;
+        `ModelRequestError` when a content filter cut it.
         """
-        text, calls = "".join(self._text), self._calls.calls()
+        speech, calls = self._speech, self._calls.calls()
+        text = speech.text
         finish = self._finish_reason(bool(calls))
         refusal = "".join(self._refusal)
         if refusal and not text:
             raise ModelOutputError(f"the model refused: {refusal[:200]}")
+        if self._request.tools and self._request.tool_choice == "required" and not calls:
+            raise ModelOutputError("the model called no tool, although a call was required")
         if self._request.schema is not None and not calls:
             parse_output(text, self._request.schema)
         return Completion(
             text,
             finish,
             calls,
-            tuple(self._token_ids),
-            tuple(self._logprobs),
+            speech.token_ids,
+            speech.logprobs,
             self._spent(),
             self._model,
+            speech.reasoning,
         )
 
-    def _take(self, choice: Choice) -> list[TextDelta | ToolCallDelta]:
+    def _prefill(self, prompt: list[int] | None) -> list[Prefilled | Delta]:
+        if prompt is None or self._prefilled:
+            return []
+        self._prefilled = True
+        return [Prefilled(tuple(prompt))]
+
+    def _take(self, choice: Choice) -> list[Delta]:
         part = choice.delta or choice.message or _NOTHING
-        text = part.content or choice.text or ""
-        ids = tuple(choice.token_ids or ())
-        logprobs = choice.logprobs.values() if choice.logprobs else ()
-        self._text.append(text)
         self._refusal.append(part.refusal or "")
-        self._token_ids += ids
-        self._logprobs += logprobs
         self._finish = choice.finish_reason or self._finish
-        deltas: list[TextDelta | ToolCallDelta] = []
-        if text or ids or logprobs:
-            deltas.append(TextDelta(text, ids, logprobs))
-        pieces = map(self._calls.take, part.tool_calls or ())
-        deltas += [delta for delta in pieces if delta is not None]
-        return deltas
+        deltas = self._deltas(self._speech.take(choice))
+        pieces = map(self._calls.take, part.pieces)
+        return deltas + [delta for delta in pieces if delta is not None]
+
+    def _deltas(self, pieces: list[Piece]) -> list[Delta]:
+        return [
+            self._calls.add(piece.name, piece.arguments) if isinstance(piece, FoundCall) else piece
+            for piece in pieces
+        ]
 
     def _spend(self, size: int) -> None:
         self._size += size
@@ -144,7 +164,7 @@ class Answer:
     def _spent(self) -> Usage:
         wire = self._usage or WireUsage()
         completion = wire.completion_tokens
-        completion = len(self._token_ids) if completion is None else completion
+        completion = len(self._speech.token_ids) if completion is None else completion
         details = wire.prompt_tokens_details
         cached = (details.cached_tokens or 0) if details else 0
         money = self._price.money(wire.prompt_tokens, completion, cached) if self._price else 0.0
@@ -154,9 +174,9 @@ class Answer:
 def _size(choice: Choice) -> int:
     """What keeping this part costs, in characters; also counts what has no text."""
     part = choice.delta or choice.message or _NOTHING
-    size = len(part.content or choice.text or "") + len(part.refusal or "")
+    size = len(part.content or choice.text or "") + len(part.refusal or "") + len(part.thought)
     size += len(choice.token_ids or ()) + (len(choice.logprobs.values()) if choice.logprobs else 0)
-    for piece in part.tool_calls or ():
+    for piece in part.pieces:
         size += 1 + len(piece.id or "")
         if piece.function:
             size += len(piece.function.name or "") + len(piece.function.arguments or "")

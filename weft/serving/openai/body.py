@@ -27,8 +27,12 @@ def check_extra(extra: Mapping[str, Any]) -> None:
         )
 
 
-def body_of(request: ModelRequest, server: Server, offered: Capabilities) -> Body:
+def body_of(
+    request: ModelRequest, server: Server, offered: Capabilities, *, tagged: bool = False
+) -> Body:
     """Everything but the model's name and `stream`, for `/completions` when the request has ids.
+
+    `tagged`: tags that the answer is searched for may be special tokens, which are to be shown.
 
     Raises: `CapabilityError`, `ModelRequestError` when the request cannot be put to this server.
     """
@@ -43,6 +47,8 @@ def body_of(request: ModelRequest, server: Server, offered: Capabilities) -> Bod
         body["tool_choice"] = request.tool_choice
     if request.schema is not None:
         body["response_format"] = _format(request.schema, server)
+    if tagged and server.kind in {"vllm", "sglang"}:
+        body["skip_special_tokens"] = False
     return body | _sampling(request, server) | _extensions(request, server, offered)
 
 
@@ -54,6 +60,11 @@ def _check(request: ModelRequest, server: Server, offered: Capabilities) -> None
         raise CapabilityError(
             f"this server cannot be asked for the decoder {request.decode.method!r} per call",
             hint="a server is started with its decoder",
+        )
+    if request.adapter is not None and request.adapter not in offered.adapters:
+        there = ", ".join(offered.adapters) or "none"
+        raise CapabilityError(
+            f"this server has no adapter {request.adapter!r}", hint=f"it lists: {there}"
         )
     if request.prompt_token_ids and not offered.prompt_token_ids:
         raise CapabilityError(

@@ -15,7 +15,11 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 def _as_text(value: object) -> object:
-    return json.dumps(value) if isinstance(value, dict) else value
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _if_text(value: object) -> object:
+    return value if isinstance(value, str) else None
 
 
 class FunctionPiece(BaseModel):
@@ -34,11 +38,29 @@ class ToolPiece(BaseModel):
 
 
 class Delta(BaseModel):
-    """What a chunk adds to the message, or the whole message."""
+    """What a chunk adds to the message, or the whole message.
+
+    Reasoning is `reasoning` in vLLM and OpenRouter, `reasoning_content` in DeepSeek and SGLang; who
+    sends both sends the same twice. `function_call` is how calls came before there were several.
+    """
 
     content: str | None = None
     refusal: str | None = None
+    reasoning: Annotated[str | None, BeforeValidator(_if_text)] = None
+    reasoning_content: Annotated[str | None, BeforeValidator(_if_text)] = None
     tool_calls: list[ToolPiece] | None = None
+    function_call: FunctionPiece | None = None
+
+    @property
+    def thought(self) -> str:
+        """The reasoning in this part."""
+        return self.reasoning or self.reasoning_content or ""
+
+    @property
+    def pieces(self) -> list[ToolPiece]:
+        """The pieces of tool calls in this part."""
+        single = ToolPiece(index=0, function=self.function_call) if self.function_call else None
+        return self.tool_calls or ([single] if single else [])
 
 
 class TokenLogprob(BaseModel):
@@ -70,6 +92,7 @@ class Choice(BaseModel):
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
     token_ids: list[int] | None = None
+    prompt_token_ids: list[int] | None = None
 
 
 class PromptDetails(BaseModel):
@@ -100,3 +123,11 @@ class Chunk(BaseModel):
     choices: list[Choice] = []
     usage: WireUsage | None = None
     error: WireError | str | None = None
+    prompt_token_ids: list[int] | None = None
+
+    @property
+    def prompt(self) -> list[int] | None:
+        """The prompt's ids: chat gives them beside the choices, text completion in the first."""
+        if self.prompt_token_ids is not None:
+            return self.prompt_token_ids
+        return self.choices[0].prompt_token_ids if self.choices else None

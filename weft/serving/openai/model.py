@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import uuid
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from weft.core.errors import ModelUnavailable
+from weft.core.errors import CapabilityError, ModelUnavailable
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
 from weft.serving.openai.answer import Answer
 from weft.serving.openai.body import body_of, check_extra
+from weft.serving.openai.deadline import Deadline
 from weft.serving.openai.endpoint import Endpoint
+from weft.serving.openai.metrics import ServerMetrics, parse
 from weft.serving.openai.price import Price
+from weft.serving.openai.reading import Reading
 from weft.serving.openai.server import Server, caches_prefixes, is_vllm_version, recognise
+from weft.serving.text import FormatName, ReasoningStyle
 
 _DRAIN_S = 0.25
 
@@ -32,7 +37,12 @@ class OpenAIModel:
     money. `extra_body` goes into every request. `max_answer_chars` bounds one answer. `priority`
     says that the server was started with priority scheduling, which servers do not tell.
 
-    Raises: `ValueError` for a wrong `base_url`, `ModelRequestError` for a wrong `extra_body`.
+    For servers without a parser: `reasoning` ("think", or "think-open" where the prompt ends with
+    the opening tag) finds reasoning in the text, and `tool_format` ("hermes", "json", "mistral")
+    describes tools in the system prompt and finds calls in the text. What is malformed stays text.
+
+    Raises: `ValueError` for a wrong `base_url`, `reasoning` or `tool_format`, `ModelRequestError`
+    for a wrong `extra_body`.
     """
 
     def __init__(
@@ -50,6 +60,8 @@ class OpenAIModel:
         connections: int = 128,
         max_answer_chars: int = 4_000_000,
         priority: bool = False,
+        reasoning: ReasoningStyle | None = None,
+        tool_format: FormatName | None = None,
     ) -> None:
         check_extra(extra_body or {})
         if api_key is None and api_key_env is not None:
@@ -67,6 +79,7 @@ class OpenAIModel:
             idle_timeout_s,
             connections,
         )
+        self._reading = Reading(reasoning, tool_format)
         self._transport = Transport(self._endpoint)
         self._extra_body = dict(extra_body or {})
         self._price = price
@@ -89,13 +102,16 @@ class OpenAIModel:
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         with self._converted():
-            server = await self._discover()
-            body = body_of(request, server, server.capabilities(self._priority))
-            answer = Answer(request, self.model, self._price, self._max_answer_chars)
-            async with self._transport.answer(self._extra_body | body) as payloads:
+            deadline = Deadline(request.timeout_s)
+            server = await deadline.wait(self._discover())
+            asked, splitter = self._reading.prepare(request)
+            body = self._body(asked, server, tagged=splitter is not None)
+            answer = Answer(request, self.model, self._price, self._max_answer_chars, splitter)
+            sent = self._transport.answer(body, _headers(deadline))
+            async with aclosing(deadline.each(sent)) as payloads:
                 async for payload in payloads:
-                    for delta in answer.take(payload):
-                        yield delta
+                    for event in answer.take(payload):
+                        yield event
                     if answer.done:
                         await _drain(payloads)
                         break
@@ -103,9 +119,29 @@ class OpenAIModel:
                 yield delta
             yield answer.completion()
 
+    async def metrics(self) -> ServerMetrics:
+        """What the server counts, as of now.
+
+        Raises: `CapabilityError` when it has no such page, and what a request may raise.
+        """
+        with self._converted():
+            page = await self._transport.get(self._endpoint.root_url("metrics"))
+            reading = parse(page) if page is not None else None
+            if reading is None:
+                raise CapabilityError(
+                    f"{self._endpoint.base_url} has no metrics of vLLM",
+                    hint="only vLLM servers have, beside /v1, where no proxy hides them",
+                )
+            return reading
+
     async def aclose(self) -> None:
         self._closed = True
         await self._transport.aclose()
+
+    def _body(self, request: ModelRequest, server: Server, *, tagged: bool) -> dict[str, Any]:
+        offered = server.capabilities(self._priority)
+        body = body_of(request, server, offered, tagged=tagged)
+        return {**self._extra_body, **body, "model": request.adapter or self.model}
 
     @contextmanager
     def _converted(self) -> Iterator[None]:
@@ -130,9 +166,18 @@ class OpenAIModel:
             version = await transport.find(endpoint.root_url("version"))
             server = replace(server, kind="vllm") if is_vllm_version(version) else server
         if server.kind == "vllm":
-            metrics = await transport.find(endpoint.root_url("metrics"))
-            server = replace(server, prefix_caching=caches_prefixes(metrics))
+            page = await transport.find(endpoint.root_url("metrics")) or b""
+            server = replace(
+                server, prefix_caching=caches_prefixes(page), metrics=parse(page) is not None
+            )
         return server
+
+
+def _headers(deadline: Deadline) -> dict[str, str]:
+    """An id to find the request by in a server's log, and the time it has."""
+    headers = {"x-request-id": uuid.uuid4().hex}
+    remaining_ms = deadline.remaining_ms
+    return headers if remaining_ms is None else {**headers, "x-weft-timeout-ms": str(remaining_ms)}
 
 
 async def _drain(payloads: AsyncGenerator[bytes, None]) -> None:

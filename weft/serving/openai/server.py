@@ -7,7 +7,7 @@ that a server is credited with only when it is recognised.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,6 +38,8 @@ class _Meta(BaseModel):
 class _Model(BaseModel):
     id: str = ""
     owned_by: str | None = None
+    root: str | None = None
+    parent: str | None = None
     max_model_len: int | None = None
     context_length: int | None = None
     context_window: int | None = None
@@ -54,15 +56,20 @@ class _Listing(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A recognised server: its kind, the models it lists, and the longest context of ours."""
+    """A recognised server: its kind, the models it lists, and what it says about ours."""
 
     kind: Kind = "other"
     models: tuple[str, ...] = ()
     max_context_tokens: int | None = None
+    adapters: tuple[str, ...] = ()
     prefix_caching: bool = False
+    metrics: bool = False
 
     def capabilities(self, priority: bool) -> Capabilities:
-        """What to expect; `priority` is told by who started the server, since it does not say."""
+        """What to expect. `priority` is told by who started the server: it does not say.
+
+        vLLM takes any priority, also where its scheduling policy does not look at it.
+        """
         return Capabilities(
             structured_output=True,
             tools=True,
@@ -71,6 +78,9 @@ class Server:
             prompt_token_ids=self.kind in SELF_HOSTED,
             priority=priority,
             prefix_reuse=self.prefix_caching,
+            prompt_logprobs=self.kind == "vllm",
+            metrics=self.metrics,
+            adapters=self.adapters,
             max_context_tokens=self.max_context_tokens,
         )
 
@@ -86,12 +96,21 @@ def recognise(listing: bytes | None, model: str) -> Server:
     ours = next((entry for entry in models if entry.id == model), None)
     if ours is None and len(models) == 1:
         ours = models[0]
-    owner = (ours.owned_by or "").lower() if ours else ""
+    if ours is None:
+        return Server(models=tuple(entry.id for entry in models))
+    base = next((entry for entry in models if entry.id == ours.parent), ours)
     return Server(
-        _OWNERS.get(owner, "other"),
+        _OWNERS.get((ours.owned_by or "").lower(), "other"),
         tuple(entry.id for entry in models),
-        ours.context() if ours else None,
+        ours.context() or base.context(),
+        _adapters(base, models),
     )
+
+
+def _adapters(base: _Model, models: Sequence[_Model]) -> tuple[str, ...]:
+    """The adapters of `base`, which may be listed under several names with one root."""
+    names = {base.id} | {entry.id for entry in models if base.root and entry.root == base.root}
+    return tuple(entry.id for entry in models if entry.parent in names)
 
 
 def is_vllm_version(answer: bytes | None) -> bool:

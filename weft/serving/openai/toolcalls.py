@@ -1,16 +1,16 @@
 """Tool calls put together from pieces, however a server cuts them; does not check the arguments.
 
-Servers differ: an index or an id may be missing, come once or with every piece, or be shared by
-calls that are different; a call may come whole or byte by byte.
+Servers differ: an index, an id or a name may be missing, come late, once or with every piece, or be
+shared by calls that are different; a call may come whole or byte by byte; a piece may hold again
+what has come already.
 """
 
 from __future__ import annotations
 
-import json
-
 from weft.core.ports.model import ToolCallDelta
 from weft.core.values import ToolCall
 from weft.serving.openai.chunk import FunctionPiece, ToolPiece
+from weft.serving.text.json_scanner import JsonScanner
 
 _NO_ARGUMENTS = "{}"
 
@@ -21,19 +21,68 @@ class _Call:
         self.server_id = ""
         self.id = ""
         self.name = ""
-        self.arguments: list[str] = []
+        self._arguments: list[str] = []
+        self._size = 0
+        self._unsaid: list[str] = []
+        self._empty = False
+        self._scanner = JsonScanner()
 
     @property
     def announced(self) -> bool:
         return bool(self.id)
 
+    @property
     def whole(self) -> bool:
         """True when the arguments are complete JSON, so that what follows is another call."""
-        try:
-            json.loads("".join(self.arguments))
-        except (ValueError, RecursionError):
+        return self._scanner.complete or self._empty
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self._arguments)
+
+    def repeated(self, text: str) -> bool:
+        """True when `text` begins with all arguments so far, as no JSON object can go on."""
+        if not self._size:
+            return self._empty and text.strip() == _NO_ARGUMENTS
+        if len(text) < self._size:
             return False
-        return True
+        return text.startswith("{") and text.startswith(self.arguments)
+
+    def add(self, text: str) -> None:
+        """Take the news in `text`. Nothing that follows a complete object belongs to it."""
+        if not self._size and text.strip() == _NO_ARGUMENTS:
+            # Some servers send this first and the real arguments later.
+            self._empty = True
+            return
+        if self.repeated(text):
+            text = text[self._size :]
+        end = self._scanner.feed(text)
+        self._receive(text if self._scanner.broken else text[:end])
+
+    def say(self) -> ToolCallDelta | None:
+        """The delta that is due, once the name is known and some of the arguments."""
+        return self._say() if self.name and self._unsaid else None
+
+    def close(self) -> ToolCallDelta | None:
+        """The delta of what never became due: a call without a name, or without arguments."""
+        if not self._size:
+            self._receive(_NO_ARGUMENTS)
+        return self._say() if self._unsaid else None
+
+    def _receive(self, text: str) -> None:
+        if text:
+            self._empty = False
+            self._arguments.append(text)
+            self._unsaid.append(text)
+            self._size += len(text)
+
+    def _say(self) -> ToolCallDelta:
+        text = "".join(self._unsaid)
+        self._unsaid.clear()
+        if self.announced:
+            return ToolCallDelta(self.position, text)
+        self.id = self.server_id or f"call_{self.position}"
+        return ToolCallDelta(self.position, text, self.id, self.name)
 
 
 class ToolCalls:
@@ -51,27 +100,27 @@ class ToolCalls:
         name = function.name or ""
         if not call.announced and name != call.name:
             call.name += name
-        if not function.arguments:
-            return None
-        call.arguments.append(function.arguments)
-        return self._announce(call, function.arguments)
+        call.add(function.arguments or "")
+        return call.say()
+
+    def add(self, name: str, arguments: str) -> ToolCallDelta:
+        """The delta of a call that was found whole, in the text."""
+        call = _Call(len(self._calls))
+        self._calls.append(call)
+        call.name = name
+        call.add(arguments)
+        delta = call.say() or call.close()
+        assert delta is not None
+        return delta
 
     def finish(self) -> list[ToolCallDelta]:
-        """Deltas of the calls that never got arguments: they are calls with none."""
-        silent = [call for call in self._calls if not call.announced]
-        for call in silent:
-            call.arguments.append(_NO_ARGUMENTS)
-        return [self._announce(call, _NO_ARGUMENTS) for call in silent]
+        """Deltas of the calls that never got a name, or arguments: those have none."""
+        deltas = [call.close() for call in self._calls]
+        return [delta for delta in deltas if delta is not None]
 
     def calls(self) -> tuple[ToolCall, ...]:
         """All calls, in the order in which they began."""
-        return tuple(ToolCall(c.id, c.name, "".join(c.arguments)) for c in self._calls)
-
-    def _announce(self, call: _Call, arguments: str) -> ToolCallDelta:
-        if call.announced:
-            return ToolCallDelta(call.position, arguments)
-        call.id = call.server_id or f"call_{call.position}"
-        return ToolCallDelta(call.position, arguments, call.id, call.name)
+        return tuple(ToolCall(c.id, c.name, c.arguments) for c in self._calls)
 
     def _call_of(self, piece: ToolPiece, function: FunctionPiece) -> _Call:
         call = self._latest.get(piece.index)
@@ -87,4 +136,10 @@ class ToolCalls:
 def _begins_another(call: _Call, piece: ToolPiece, function: FunctionPiece) -> bool:
     if piece.id and call.server_id:
         return piece.id != call.server_id
-    return piece.index is None and bool(function.name) and call.whole()
+    if not function.name or not call.whole:
+        return False
+    if piece.index is None or function.name != call.name:
+        return True
+    # One index for all calls, and no ids: the name comes with other arguments.
+    arguments = function.arguments or ""
+    return bool(arguments) and not call.repeated(arguments)

@@ -6,11 +6,7 @@ The client's own retries are off: the engine decides about those.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    aclosing,
-    asynccontextmanager,
-)
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
 
 import httpx2
@@ -26,6 +22,7 @@ _MAX_EVENT_BYTES = 4 * 2**20
 _NO_PAGE = frozenset({404, 405, 501})
 _OUR_HEADERS = frozenset(
     {"host", "accept", "connection", "content-type", "content-length", "user-agent"}
+    | {"x-request-id", "x-weft-timeout-ms"}
     # The client library reads its own notes back from the request.
     | {"x-stainless-raw-response"}
 )
@@ -77,21 +74,33 @@ class Transport:
         """Any exception of this transport's work as ours; `models` are those the server has."""
         return convert(error, self._endpoint, models)
 
-    @asynccontextmanager
-    async def answer(self, body: Mapping[str, Any]) -> AsyncIterator[AsyncGenerator[bytes, None]]:
-        """Post `body` and give the data of the events that come back. Leaving closes the stream."""
-        name = self._endpoint.model
+    async def answer(
+        self, body: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> AsyncGenerator[bytes, None]:
+        """Post `body`, and give the data of the events that come back. Closing it ends the stream.
+
+        Opens nothing before the first event is asked for.
+        """
         opening: AbstractAsyncContextManager[AsyncAPIResponse[Any]]
         if "prompt" in body:
             opening = self._client.completions.with_streaming_response.create(
-                model=name, prompt=body["prompt"], stream=True, extra_body=body
+                model=body["model"],
+                prompt=body["prompt"],
+                stream=True,
+                extra_body=body,
+                extra_headers=headers,
             )
         else:
             opening = self._client.chat.completions.with_streaming_response.create(
-                model=name, messages=body["messages"], stream=True, extra_body=body
+                model=body["model"],
+                messages=body["messages"],
+                stream=True,
+                extra_body=body,
+                extra_headers=headers,
             )
         async with opening as response, aclosing(_payloads(response.http_response)) as payloads:
-            yield payloads
+            async for payload in payloads:
+                yield payload
 
     async def aclose(self) -> None:
         """Close all connections; streams that are still open break."""

@@ -1,0 +1,19 @@
+"""Reasoning and tool calls inside plain text, where the server does not tell them apart.
+
+Works on text that arrives in pieces; knows no server and no tokens.
+"""
+
+from weft.serving.text.formats import FORMATS, FormatName
+from weft.serving.text.found import FoundCall, Piece
+from weft.serving.text.prompt import spell
+from weft.serving.text.splitter import ReasoningStyle, Splitter
+
+__all__ = [
+    "FORMATS",
+    "FormatName",
+    "FoundCall",
+    "Piece",
+    "ReasoningStyle",
+    "Splitter",
+    "spell",
+]

@@ -1,0 +1,105 @@
+"""How models spell tool calls in plain text; finds nothing by itself (see `tool_text`).
+
+hermes   `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`: Hermes, Qwen
+json     `{"name": ..., "parameters": {...}}` at the beginning of a line: Llama 3
+mistral  `[TOOL_CALLS][{...}, ...]` or `[TOOL_CALLS]name[ARGS]{...}`: Mistral
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from weft.serving.text.found import FoundCall
+from weft.serving.text.slices import items, members
+
+FormatName = Literal["hermes", "json", "mistral"]
+
+_LONGEST_HEAD = 256
+_NAMED = re.compile(r"\s*([\w.-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFormat:
+    """One way to spell calls.
+
+    `opening` begins one, `opening_at_line` too where nothing but blank space stands before it in
+    its line; `literals` are texts of which a part must be held back until the rest has come.
+    `closing` may follow a call, `separators` may stand between calls. `named`: the name may come
+    before the arguments. `known_only`: what calls no known tool is text, since it may be any JSON.
+    `key` is what the arguments are called.
+    """
+
+    opening: re.Pattern[str]
+    opening_at_line: re.Pattern[str]
+    literals: tuple[str, ...]
+    closing: str = ""
+    separators: str = ""
+    named: bool = False
+    known_only: bool = False
+    key: str = "arguments"
+
+    def begins_body(self, head: str, char: str) -> bool:
+        """True where `char` is the first bracket of the JSON that comes after `head`."""
+        if not head or head.isspace():
+            return char in "{["
+        return self.named and char == "{" and _NAMED.fullmatch(head) is not None
+
+    def may_be_head(self, head: str) -> bool:
+        """False once no call can follow `head`, the text since the opening."""
+        if len(head) > _LONGEST_HEAD or "{" in head:
+            return False
+        return self.named or head.isspace()
+
+    def read(self, head: str, body: str, known: Collection[str]) -> list[FoundCall] | None:
+        """The calls that `body`, a JSON object or array, spells; None when it spells none."""
+        named = _NAMED.fullmatch(head)
+        try:
+            if named:
+                members(body)
+                return [FoundCall(named[1], body)]
+            found = [_call(text) for text in (items(body) if body[0] == "[" else [body])]
+        except (ValueError, RecursionError):
+            return None
+        if self.known_only and any(call.name not in known for call in found):
+            return None
+        return found or None
+
+
+def _call(text: str) -> FoundCall:
+    """Raises: `ValueError` when the JSON in `text` is no call."""
+    fields = members(text)
+    name = json.loads(fields.get("name", "null"))
+    if not isinstance(name, str) or not name:
+        raise ValueError("a call needs a name")
+    arguments = fields.get("arguments", fields.get("parameters", "{}"))
+    if arguments.startswith('"'):
+        arguments = json.loads(arguments)
+    if arguments == "null":
+        arguments = "{}"
+    members(arguments)
+    return FoundCall(name, arguments)
+
+
+def _marked(opening: str, closing: str = "", *, named: bool = False) -> ToolFormat:
+    pattern = re.compile(re.escape(opening))
+    return ToolFormat(pattern, pattern, (opening,), closing, named=named)
+
+
+_TAG = "<|python_tag|>"
+_TAGGED = re.escape(_TAG)
+FORMATS: Mapping[FormatName, ToolFormat] = {
+    "hermes": _marked("<tool_call>", "</tool_call>"),
+    "json": ToolFormat(
+        re.compile(rf"(?<=\n)[^\S\n]*(?=[{{\[])|{_TAGGED}"),
+        re.compile(rf"(?:\A|(?<=\n))[^\S\n]*(?=[{{\[])|{_TAGGED}"),
+        (_TAG,),
+        separators=";,",
+        known_only=True,
+        key="parameters",
+    ),
+    "mistral": _marked("[TOOL_CALLS]", named=True),
+}
