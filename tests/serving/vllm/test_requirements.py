@@ -22,7 +22,7 @@ NOT_NEEDED = {"fastapi-cli", "fastar"}
 
 def pins(file: str) -> dict[str, str]:
     text = (ROOT / file).read_text("utf-8")
-    found = re.findall(r"^([\w.-]+)==(\S+)$", text, re.MULTILINE)
+    found = re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.MULTILINE)
     return {canonicalize_name(name): version for name, version in found}
 
 
