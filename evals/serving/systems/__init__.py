@@ -1,0 +1,1 @@
+"""The systems that are compared, by name. Importing this loads none of them."""
