@@ -20,6 +20,7 @@ from weft.core.errors import (
     ModelOutputError,
     ModelOverloaded,
     ModelRequestError,
+    ModelTimeout,
     ModelUnavailable,
     WeftError,
 )
@@ -29,6 +30,8 @@ from weft.core.ports import (
     ModelClient,
     ModelEvent,
     ModelRequest,
+    Prefilled,
+    ReasoningDelta,
     Sampling,
     TextDelta,
     ToolCallDelta,
@@ -100,8 +103,10 @@ class ModelClientConformance:
 
     def test_the_completion_comes_last_and_holds_all_deltas(self) -> None:
         async def body(client: ModelClient) -> None:
-            *deltas, last = await events_of(client, asking())
+            *events, last = await events_of(client, asking())
             assert isinstance(last, Completion)
+            assert Prefilled not in map(type, events[1:])
+            deltas = [event for event in events if not isinstance(event, Prefilled)]
             texts = [delta for delta in deltas if isinstance(delta, TextDelta)]
             assert len(texts) == len(deltas)
             assert "".join(delta.text for delta in texts) == last.text
@@ -202,6 +207,32 @@ class ModelClientConformance:
             async with asyncio.timeout(10):
                 with pytest.raises(WeftError):
                     await task
+
+        self.run(body)
+
+    def test_an_answer_out_of_time_is_a_timeout_and_frees_the_model(self) -> None:
+        async def body(client: ModelClient) -> None:
+            sampling = Sampling(max_tokens=200, temperature=0)
+            with pytest.raises(ModelTimeout):
+                await complete(client, asking(sampling=sampling, timeout_s=1e-4))
+            await self.idle()
+            assert (await complete(client, asking(timeout_s=600))).usage.requests == 1
+
+        self.run(body)
+
+    @pytest.mark.parametrize("timeout_s", [0, -1])
+    def test_a_request_without_time_is_not_begun(self, timeout_s: float) -> None:
+        async def body(client: ModelClient) -> None:
+            with pytest.raises(ModelTimeout):
+                await complete(client, asking(timeout_s=timeout_s))
+            assert self.running() == 0
+
+        self.run(body)
+
+    def test_an_adapter_nobody_offers_is_a_capability_error(self) -> None:
+        async def body(client: ModelClient) -> None:
+            with pytest.raises(CapabilityError, match="adapter"):
+                await complete(client, asking(adapter="no such adapter"))
 
         self.run(body)
 
@@ -316,6 +347,29 @@ class ScriptedModelConformance(ModelClientConformance):
             mine = [piece for piece in pieces if piece.index == index]
             assert (mine[0].id, mine[0].name) == (call.id, call.name)
             assert "".join(piece.arguments for piece in mine) == call.arguments
+
+    def test_reasoning_is_kept_apart_from_the_answer(self) -> None:
+        *deltas, last = self.ask(Reply("It is four.", reasoning="Two and two make"))
+        assert isinstance(last, Completion)
+        assert (last.reasoning, last.text) == ("Two and two make", "It is four.")
+        thoughts = [delta.text for delta in deltas if isinstance(delta, ReasoningDelta)]
+        words = [delta.text for delta in deltas if isinstance(delta, TextDelta)]
+        assert ("".join(thoughts), "".join(words)) == (last.reasoning, last.text)
+        assert last.usage.completion_tokens == 7
+
+    def test_an_answer_that_goes_on_too_long_is_cut_by_its_time(self) -> None:
+        seen: list[Delta] = []
+
+        async def main() -> None:
+            reply = Reply("one two three " * 500, per_token_s=0.02)
+            async with self.playing(lambda _: reply) as client:
+                request = asking(sampling=Sampling(), timeout_s=0.5)
+                with pytest.raises(ModelTimeout):
+                    await complete(client, request, seen.append)
+                await self.idle()
+
+        asyncio.run(main())
+        assert seen
 
     def test_a_stream_that_breaks_off_is_retryable(self) -> None:
         seen: list[Delta] = []

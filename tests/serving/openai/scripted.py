@@ -80,9 +80,10 @@ def plays(reply: Reply, request: Json) -> Script:
     if reply.error is not None:
         return _fails(reply.error)
     limit = request.get("max_tokens")
-    tokens = words(reply.text)
+    tokens: list[Json] = [{"reasoning": token} for token in words(reply.reasoning)]
+    tokens += [{"content": token} for token in words(reply.text)]
     kept = tokens[:limit]
-    deltas: list[Json] = [{"content": token} for token in kept]
+    deltas = list(kept)
     deltas += [
         {
             "tool_calls": [

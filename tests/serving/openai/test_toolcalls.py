@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -105,6 +106,80 @@ def test_a_name_in_two_halves() -> None:
 
 def test_a_call_without_arguments_has_an_empty_object() -> None:
     assert assemble([piece(0, "a", "now", "")]) == (ToolCall("a", "now", "{}"),)
+
+
+def test_nothing_is_announced_before_its_name_is_known() -> None:
+    calls = ToolCalls()
+    assert calls.take(piece(0, "a", None, '{"x"')) is None
+    assert calls.take(piece(0, None, "f", ":")) == ToolCallDelta(0, '{"x":', "a", "f")
+    assert calls.take(piece(0, None, None, "1}")) == ToolCallDelta(0, "1}")
+
+
+def test_a_last_piece_that_holds_everything_again_adds_nothing() -> None:
+    pieces = [
+        piece(0, "a", "f", '{"x":'),
+        piece(0, "a", "f", " 1}"),
+        piece(0, "a", "f", '{"x": 1}'),
+    ]
+    assert assemble(pieces) == (ToolCall("a", "f", '{"x": 1}'),)
+
+
+def test_pieces_that_each_hold_all_so_far() -> None:
+    whole = '{"x": "{\\"x"}'
+    pieces = [piece(0, "a", "f", whole[:end]) for end in range(len(whole) + 1)]
+    assert assemble(pieces) == (ToolCall("a", "f", whole),)
+
+
+def test_an_empty_object_before_the_arguments_is_no_argument() -> None:
+    pieces = [piece(0, "a", "f", "{}"), piece(0, None, None, '{"x"'), piece(0, None, None, ":1}")]
+    assert assemble(pieces) == (ToolCall("a", "f", '{"x":1}'),)
+
+
+def test_what_follows_complete_arguments_does_not_belong_to_them() -> None:
+    pieces = [piece(0, "a", "f", '{"x":1}}'), piece(0, None, None, "}")]
+    assert assemble(pieces) == (ToolCall("a", "f", '{"x":1}'),)
+
+
+def test_one_index_for_all_calls_and_no_ids_is_told_apart_by_completeness() -> None:
+    pieces = [piece(0, None, "f", '{"x":'), piece(0, None, None, "1}")]
+    pieces += [piece(0, None, "f", '{"x":2}'), piece(0, None, "f", '{"x":2}')]
+    pieces += [piece(0, None, "g", ""), piece(0, None, None, "{}")]
+    assert assemble(pieces) == (
+        ToolCall("call_0", "f", '{"x":1}'),
+        ToolCall("call_1", "f", '{"x":2}'),
+        ToolCall("call_2", "g", "{}"),
+    )
+
+
+@pytest.mark.parametrize("arguments", [[1], 3, True, "text", "[1]"])
+def test_arguments_that_are_no_object_come_as_they_are(arguments: Any) -> None:
+    wanted = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    assert assemble([piece(0, "a", "f", arguments)]) == (ToolCall("a", "f", wanted),)
+
+
+def test_a_call_found_in_the_text_comes_after_those_of_the_server() -> None:
+    calls = ToolCalls()
+    calls.take(piece(0, "a", "f", "{"))
+    assert calls.add("g", "{}") == ToolCallDelta(1, "{}", "call_1", "g")
+    assert calls.take(piece(0, None, None, "}")) == ToolCallDelta(0, "}")
+
+
+@pytest.mark.parametrize("repeats", ["whole", "so far"])
+@given(
+    arguments=st.dictionaries(st.text(max_size=4), st.text(max_size=6), min_size=1, max_size=3),
+    data=st.data(),
+)
+def test_repeated_arguments_are_taken_once_however_they_are_cut(
+    repeats: str, arguments: dict[str, str], data: st.DataObject
+) -> None:
+    text = json.dumps(arguments)
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(text) - 1), max_size=5)))
+    if repeats == "so far":
+        parts = [text[:end] for end in [*cuts, len(text)]]
+    else:
+        parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)] + [text]
+    pieces = [piece(0, "a", "f", part) for part in parts]
+    assert assemble(pieces) == (ToolCall("a", "f", text),)
 
 
 def test_an_id_that_comes_late_does_not_change_what_was_announced() -> None:

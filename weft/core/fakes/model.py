@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 
-from weft.core.errors import CapabilityError, ModelUnavailable, WeftError
+from weft.core.errors import CapabilityError, ModelTimeout, ModelUnavailable, WeftError
 from weft.core.ports.model import (
     Capabilities,
     ModelEvent,
@@ -73,13 +74,14 @@ class FakeModel:
             raise CapabilityError(f"{self._model} only decodes autoregressively")
         if request.adapter is not None:
             raise CapabilityError(f"{self._model} has no adapters")
+        end_s = _end(request)
         self.requests.append(request)
         reply = self._script(request)
         reply = Reply(reply) if isinstance(reply, str) else reply
         self.running += 1
         finished = False
         try:
-            async for event in self._stream(request, reply):
+            async for event in self._stream(request, reply, end_s):
                 finished = isinstance(event, Completion)
                 yield event
         except WeftError:
@@ -90,12 +92,12 @@ class FakeModel:
             self.cancelled += not finished
 
     async def _stream(
-        self, request: ModelRequest, reply: Reply
+        self, request: ModelRequest, reply: Reply, end_s: float
     ) -> AsyncGenerator[ModelEvent, None]:
         if reply.prefill_s is not None:
-            await asyncio.sleep(reply.prefill_s)
+            await _pass(reply.prefill_s, end_s)
             yield Prefilled(request.prompt_token_ids)
-        await asyncio.sleep(reply.first_token_s)
+        await _pass(reply.first_token_s, end_s)
         if reply.error is not None:
             raise reply.error
         thoughts, words = _tokens(reply.reasoning), _tokens(reply.text)
@@ -106,7 +108,7 @@ class FakeModel:
             if count == reply.break_after_tokens:
                 raise ModelUnavailable(f"the stream of {self._model} broke off")
             yield delta
-            await asyncio.sleep(reply.per_token_s)
+            await _pass(reply.per_token_s, end_s)
             self._check_open()
         for index, call in enumerate(reply.tool_calls):
             yield ToolCallDelta(index, call.arguments, call.id, call.name)
@@ -132,6 +134,21 @@ class FakeModel:
 
     async def aclose(self) -> None:
         self._closed = True
+
+
+def _end(request: ModelRequest) -> float:
+    """When the time of `request` is over, on the loop's clock."""
+    timeout_s = math.inf if request.timeout_s is None else request.timeout_s
+    if timeout_s <= 0:
+        raise ModelTimeout("there is no time for an answer")
+    return asyncio.get_running_loop().time() + timeout_s
+
+
+async def _pass(seconds: float, end_s: float) -> None:
+    remaining_s = end_s - asyncio.get_running_loop().time()
+    await asyncio.sleep(min(seconds, max(0.0, remaining_s)))
+    if seconds > remaining_s:
+        raise ModelTimeout("the answer was not complete in time")
 
 
 def _in_turn(replies: list[Reply | str]) -> Callable[[ModelRequest], Reply | str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from weft.core.errors import CapabilityError, ModelNotFound, ModelUnavailable
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import AUTOREGRESSIVE, Completion
+from weft.serving.deadline import Deadline
 from weft.serving.local.options import LocalOptions
 from weft.serving.local.ticket import Ticket
 from weft.serving.local.worker import Worker
@@ -85,11 +86,12 @@ class LocalModel:
             )
         if request.adapter is not None:
             raise CapabilityError("a local model has no adapters", hint="serve it with vLLM")
+        deadline = Deadline(request.timeout_s)
         ticket = Ticket(request, asyncio.get_running_loop())
         self._worker.submit(ticket)
         try:
             while True:
-                event = await ticket.get()
+                event = await deadline.wait(ticket.get())
                 yield event
                 if isinstance(event, Completion):
                     return

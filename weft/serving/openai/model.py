@@ -15,9 +15,9 @@ from typing import Any
 
 from weft.core.errors import CapabilityError, ModelUnavailable
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
+from weft.serving.deadline import Deadline
 from weft.serving.openai.answer import Answer
 from weft.serving.openai.body import body_of, check_extra
-from weft.serving.openai.deadline import Deadline
 from weft.serving.openai.endpoint import Endpoint
 from weft.serving.openai.metrics import ServerMetrics, parse
 from weft.serving.openai.price import Price
