@@ -16,7 +16,18 @@ from weft.cli.main import app
 from weft.workflow import json_schema
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-COMMANDS = ["", "run", "check", "graph", "init", "schema", "version", "model", "model pull"]
+COMMANDS = [
+    "",
+    "run",
+    "gateway",
+    "check",
+    "graph",
+    "init",
+    "schema",
+    "version",
+    "model",
+    "model pull",
+]
 TOOLS = '''
 import weft
 from weft.core.errors import ToolRaised

@@ -8,6 +8,8 @@ import typer
 
 from weft.cli.commands.check import check
 from weft.cli.commands.doctor import doctor
+from weft.cli.commands.gateway import HELP as GATEWAY_HELP
+from weft.cli.commands.gateway import gateway
 from weft.cli.commands.graph import graph
 from weft.cli.commands.init import init
 from weft.cli.commands.model import model
@@ -38,6 +40,7 @@ def main(
 
 
 app.command("run", help=RUN_HELP)(run_workflow)
+app.command("gateway", help=GATEWAY_HELP)(gateway)
 app.command("plan-serve")(plan_serve)
 for _command in (check, doctor, graph, init, schema, version):
     app.command()(_command)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from weft.core.errors import DuplicateName
-from weft.serving.gateway import Exchange, Gateway, GatewayOptions, Keys, Report, Served
+from weft.core.errors import DuplicateName, ServeError
 from weft.workflow.as_model import EXTRA_FIELDS, FlowModel
 from weft.workflow.flow import Flow
 from weft.workflow.models import Models
 
-__all__ = ["Exchange", "GatewayOptions", "Keys", "WorkflowGateway"]
+try:
+    from weft.serving.gateway import Exchange, Gateway, GatewayOptions, Keys, Report, Served
+except ModuleNotFoundError as error:
+    hint = "pip install 'weft[gateway]'"
+    raise ServeError(f"a gateway needs {error.name}", hint=hint) from error
+
+__all__ = ["Exchange", "GatewayOptions", "Keys", "Report", "WorkflowGateway"]
 
 
 class WorkflowGateway:

@@ -39,9 +39,10 @@ def gateway(
         typer.Argument(metavar="FILE", help="Workflows.", exists=True, dir_okay=False),
     ],
     host: Annotated[
-        str, typer.Option(help="The address to listen on; others need keys.")
+        str,
+        typer.Option(metavar="ADDRESS", help="Where to listen; others than loopback need keys."),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; 0: any that is free.")] = 8080,
+    port: Annotated[int, typer.Option(metavar="N", help="The port; 0: any that is free.")] = 8080,
     api_key_env: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Variable that holds the clients' keys, by comma."),
