@@ -125,6 +125,7 @@ class FlowModel:
             "tools": bool(request.tools) and request.tool_choice != "none",
             "an answer that fits a schema": request.schema is not None,
             "logprobs": request.logprobs,
+            "adapters": request.adapter is not None,
             f"the decoder {request.decode.method!r}": request.decode != AUTOREGRESSIVE,
         }
         for what, wanted in asked.items():
