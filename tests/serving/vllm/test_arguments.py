@@ -78,7 +78,8 @@ CASES: list[tuple[str, dict[str, Any], Engine, Machine, int]] = [
 @pytest.fixture(autouse=True)
 def _variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_TEST_KEY", "a secret of the test")
-    monkeypatch.delenv("VLLM_CPU_KVCACHE_SPACE", raising=False)
+    for name in ("VLLM_CPU_KVCACHE_SPACE", "VLLM_CPU_OMP_THREADS_BIND"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def drawn(folder: Path) -> str:
@@ -124,3 +125,10 @@ def test_a_port_and_a_replica_are_all_that_differ_between_replicas(tmp_path: Pat
         ("VLLM_CPU_OMP_THREADS_BIND", "0-2"),
         ("VLLM_CPU_OMP_THREADS_BIND", "4-6"),
     }
+
+
+def test_a_binding_of_the_users_own_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", "1")
+    assert "VLLM_CPU_OMP_THREADS_BIND" not in launch(ServeSpec(model(tmp_path)), CPU, 9000).env

@@ -34,7 +34,7 @@ def test_ranks_share_no_core_while_there_are_enough(
 
 
 def test_a_core_is_left_to_the_scheduler_where_there_is_one() -> None:
-    assert cores_of_ranks(machine((0, 1)), 1, 1, 0) == ((0, 1),)
+    assert cores_of_ranks(machine((0, 1)), 1, 1, 0) == ((0,),)
     assert cores_of_ranks(machine((0, 1, 2)), 1, 1, 0) == ((0, 1),)
     assert cores_of_ranks(machine((0, 1, 2, 3)), 2, 1, 0) == ((0,), (1,))
     assert cores_of_ranks(machine((0,)), 2, 2, 1) == ((0,), (0,))

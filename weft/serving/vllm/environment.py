@@ -8,8 +8,10 @@ from weft.core.errors import SpecError
 from weft.serving.vllm.installed import Engine
 from weft.serving.vllm.machine import Machine
 from weft.serving.vllm.spec import ServeSpec
-from weft.serving.vllm.threads import as_list, cores_of_ranks
+from weft.serving.vllm.threads import as_list, cores_of_ranks, threads_of_rank
 from weft.serving.vllm.weights import Weights
+
+_BIND = "VLLM_CPU_OMP_THREADS_BIND"
 
 
 def environment(
@@ -28,12 +30,14 @@ def environment(
 
 def _cpu(spec: ServeSpec, machine: Machine, replica: int) -> dict[str, str]:
     added = {"VLLM_CPU_CI_ENV": "0"}  # where it is 1, a warm-up that pipelines need is left out
+    if os.environ.get(_BIND):
+        return added  # somebody who knows this machine has said it
     if machine.owns_cores:
         ranks = cores_of_ranks(machine, spec.ranks, spec.replicas, replica)
-        return added | {"VLLM_CPU_OMP_THREADS_BIND": "|".join(as_list(cores) for cores in ranks)}
+        return added | {_BIND: "|".join(as_list(cores) for cores in ranks)}
     # Under a quota the cores belong to others too: threads are counted, not bound.
-    threads = max(machine.quota_cores // (spec.ranks * spec.replicas), 1)
-    return added | {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(threads)}
+    threads = threads_of_rank(machine.quota_cores // spec.replicas, spec.ranks)
+    return added | {_BIND: "nobind", "OMP_NUM_THREADS": str(threads)}
 
 
 def _key(name: str) -> str:

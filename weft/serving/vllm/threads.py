@@ -13,12 +13,21 @@ def cores_of_ranks(
     """The cores of each rank of replica number `replica` (from 0), in the order of ranks.
 
     Replicas do not share cores while there are enough of them, nor do the ranks of one replica.
-    A replica with cores to spare leaves one to its scheduler and its HTTP server, which never rest.
     """
     mine = _share(machine.cores, replicas, replica)
-    if len(mine) >= ranks + 2:
-        mine = mine[:-1]
+    mine = mine[: threads_of_rank(len(mine), ranks) * ranks]
     return tuple(tuple(_share(mine, ranks, rank)) for rank in range(ranks))
+
+
+def threads_of_rank(cores: int, ranks: int) -> int:
+    """How many of a replica's `cores` each of its ranks computes on, at least 1.
+
+    Where there are more cores than ranks, one is left to the scheduler and the HTTP server, which
+    never rest: OpenMP's threads wait for each other by spinning, and one that is held up holds up
+    all. Measured on two busy cores, SmolLM2-135M: one thread 32 tokens/s for one request and 400
+    for 32 at once, two threads 10 to 13 and 104 to 221.
+    """
+    return max((cores - (cores > ranks)) // ranks, 1)
 
 
 def _share(cores: Sequence[int], parts: int, part: int) -> Sequence[int]:
