@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.serving.gateway.house import HELLO, House, says, until, with_house
+from tests.serving.gateway.house import HELLO, KEY, House, says, until, with_house
 from weft.core.fakes import FakeModel, Reply
+from weft.serving.gateway import Keys
 
 HEAD = (
     b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -75,6 +76,31 @@ def test_a_flood_is_a_413_and_the_end(chunked: bool) -> None:
         assert b"connection: close" in answer
 
     with_house(body, says(), max_body_bytes=1000)
+
+
+async def sends_for_ever(writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(b"1\r\nx\r\n")
+        await writer.drain()
+        await asyncio.sleep(0.005)
+
+
+def test_a_refused_client_that_goes_on_sending_is_given_up() -> None:
+    async def body(house: House) -> None:
+        reader, writer = await house.raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        assert b" 401 " in await reader.readline()
+        with pytest.raises(ConnectionError):
+            await sends_for_ever(writer)
+
+    with_house(body, says(), header_timeout_s=0.1, keys=Keys([KEY]))
+
+
+def test_a_refused_client_hears_so_after_a_large_body() -> None:
+    async def body(house: House) -> None:
+        large = [{"role": "user", "content": "x" * 6_000_000}]
+        assert (await house.chat(messages=large)).status_code == 401
+
+    with_house(body, says(), keys=Keys([KEY]))
 
 
 def test_a_client_that_reads_nothing_is_given_up() -> None:

@@ -35,7 +35,9 @@ class PatientConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
+        # What still comes after an early answer is read out, so that the client hears the answer.
+        unheard = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
+        if unheard or self.conn.their_state is h11.IDLE:
             self._headers_come.begin(self.loop, self.transport.abort)
         else:
             self._headers_come.end()

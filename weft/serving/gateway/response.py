@@ -21,6 +21,7 @@ class Response:
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self._begun = False
         self._streaming = False
         self._complete = False
 
@@ -53,11 +54,14 @@ class Response:
         await self._piece(b"data: [DONE]\n\n", more=False)
 
     async def fail(self, problem: Problem) -> None:
-        """Say what went wrong: as the response, or as the last event of a stream that has begun."""
-        if self._streaming:
-            await self._piece(b"data: " + _encoded(problem.body()) + b"\n\n", more=False)
-        else:
+        """Say what went wrong: as the response, or as the last event of a stream that has begun.
+
+        Where neither is possible any more, the server closes the connection.
+        """
+        if not self._begun:
             await self.whole(problem.body(), problem.status, problem.headers())
+        elif self._streaming and not self._complete:
+            await self._piece(b"data: " + _encoded(problem.body()) + b"\n\n", more=False)
 
     async def _begin(self) -> None:
         if not self._streaming:
@@ -65,6 +69,7 @@ class Response:
             await self._start(200, _EVENT_STREAM)
 
     async def _start(self, status: int, headers: Mapping[str, str]) -> None:
+        self._begun = True
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 

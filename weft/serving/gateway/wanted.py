@@ -30,11 +30,10 @@ async def while_wanted(
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         left, stopping = gone.done(), ending.done()
     finally:
-        finished = working.done()
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-    if finished:
+    if not working.cancelled():
         working.result()
     elif left:
         raise ClientDisconnect
