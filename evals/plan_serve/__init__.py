@@ -1,0 +1,1 @@
+"""How well `weft plan-serve` predicts: rankings of vLLM configurations on this CPU, and memory."""
