@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from weft.serving.gateway import Keys
 HEAD = (
     b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 )
-QUICK: dict[str, Any] = {"header_timeout_s": 0.05, "body_timeout_s": 0.05}
 
 
 def request(**fields: object) -> bytes:
@@ -38,7 +36,7 @@ def test_headers_that_do_not_come_end_the_connection() -> None:
             reader, _ = await house.raw(sent)
             assert await rest(reader) == b""
 
-    with_house(body, says(), **QUICK)
+    with_house(body, says(), header_timeout_s=0.05)
 
 
 def test_nor_may_the_second_request_of_a_connection_dawdle() -> None:
@@ -59,7 +57,7 @@ def test_a_body_that_does_not_come_is_a_408_and_the_end() -> None:
         assert answer.startswith(b"HTTP/1.1 408")
         assert b"connection: close" in answer
 
-    with_house(body, says(), **QUICK)
+    with_house(body, says(), body_timeout_s=0.05)
 
 
 @pytest.mark.parametrize("chunked", [False, True])
