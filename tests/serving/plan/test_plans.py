@@ -193,7 +193,7 @@ def test_the_stored_format_is_advised_first_and_others_say_what_they_change() ->
 def test_the_command_of_a_plan(layout: Layout, quantization: str, words: str) -> None:
     some = ranked("llama-3.1-8b", "h200:1").plans[0]
     plan = replace(some, layout=layout, quantization=quantization)
-    expected = ["weft serve org/model", words, "--max-seqs 256 --max-batched-tokens 2048"]
+    expected = ["weft serve org/model", words, "--max-seqs 256 -- --max-num-batched-tokens 2048"]
     found = command("org/model", shape("llama-3.1-8b"), plan, Limits(256, 2_048), 8)
     assert found == " ".join(part for part in expected if part)
 

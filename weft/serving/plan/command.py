@@ -34,9 +34,9 @@ def command(model: str, shape: Architecture, plan: Plan, limits: Limits, per_nod
     if scheme != formats(shape)[0] and scheme.argument is not None:
         words += ["--quantization", scheme.argument]
     words += ["--max-seqs", str(limits.max_seqs)]
-    words += ["--max-batched-tokens", str(limits.max_batched_tokens)]
+    words += ["--", "--max-num-batched-tokens", str(limits.max_batched_tokens)]
     if layout.spread:
-        words += ["--extra", "--enable-expert-parallel"]
+        words.append("--enable-expert-parallel")
     return shlex.join(words)
 
 
