@@ -15,7 +15,7 @@ from evals.serving.failure import EvaluationError
 from evals.serving.knobs import sweep
 from evals.serving.plot import draw
 from evals.serving.report import table
-from evals.serving.server import MODEL
+from evals.serving.server import DTYPES, MODEL
 from evals.serving.systems.catalogue import SYSTEMS
 from weft.core.errors import ModelNotFound
 from weft.serving.weights import locate
@@ -41,10 +41,10 @@ def main() -> None:
 async def _evaluate(arguments: argparse.Namespace) -> list[Row]:
     model = locate(MODEL)
     if arguments.knobs:
-        return await sweep(model)
+        return await sweep(model, arguments.dtype)
     effort = QUICK if arguments.quick else FULL
     effort = replace(effort, rounds=arguments.rounds or effort.rounds)
-    evaluation = Evaluation(model, effort, arguments.systems)
+    evaluation = Evaluation(model, effort, arguments.dtype, arguments.systems)
     await evaluation.run()
     return evaluation.rows
 
@@ -56,6 +56,12 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="shorter traces, fewer rounds")
     parser.add_argument("--knobs", action="store_true", help="vLLM's own settings instead")
+    parser.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        help="in bfloat16 the answers depend on what else is in the batch (default: float32)",
+    )
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds of the main systems")
     parser.add_argument(
         "--systems",

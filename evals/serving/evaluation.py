@@ -16,7 +16,7 @@ from evals.serving import single_calls
 from evals.serving.programs import Program
 from evals.serving.prose import prose_of
 from evals.serving.replay import Played, play
-from evals.serving.rows import CASE, equal_outputs, figures, latency_rows, round_rows
+from evals.serving.rows import figures, latency_rows, round_rows
 from evals.serving.server import Server, serving
 from evals.serving.speed import Speed, measure
 from evals.serving.systems.catalogue import ALONE, MAIN, SYSTEMS, WITHOUT, client
@@ -47,12 +47,16 @@ QUICK = Effort(programs=48, rounds=2, alone=False)
 
 
 class Evaluation:
-    """One evaluation of the weights in the folder `model`. `run` fills `rows`."""
+    """One evaluation of the weights in the folder `model`. `run` fills `rows`.
 
-    def __init__(self, model: Path, effort: Effort, only: Sequence[str] = ()) -> None:
+    `only` names the systems to play; without names, all of them.
+    """
+
+    def __init__(self, model: Path, effort: Effort, dtype: str, only: Sequence[str] = ()) -> None:
         self.rows: list[Row] = []
         self._model = model
         self._effort = effort
+        self._dtype = dtype
         self._only = only
         self._prose = prose_of(model)
         self._traffic = Traffic(self._prose)
@@ -64,14 +68,13 @@ class Evaluation:
         """
         calls = single_calls.chats(self._traffic)
         _say("single calls with transformers")
-        seconds = dict(single_calls.with_transformers(self._model, calls))
-        with serving(self._model) as server:
+        seconds = dict(single_calls.with_transformers(self._model, self._dtype, calls))
+        with serving(self._model, dtype=self._dtype) as server:
             _say("single calls with vLLM")
             seconds |= await single_calls.with_vllm(server, calls)
             self.rows += single_calls.rows(calls, seconds)
             rounds = await self._rounds(server)
         self.rows += [*round_rows(rounds), *latency_rows([_main(one) for one in rounds])]
-        await self._same_outputs()
 
     async def _rounds(self, server: Server) -> list[Mapping[str, Played]]:
         """All systems of a round get the same trace; they take turns at going first."""
@@ -112,18 +115,6 @@ class Evaluation:
         if number == 0:
             chosen += [*WITHOUT, *(ALONE if self._effort.alone else ())]
         return [name for name in chosen if not self._only or name in self._only]
-
-    async def _same_outputs(self) -> None:
-        """In float32, where a batch's shape does not change the answers: are they the same?"""
-        _say("the outputs in float32")
-        with serving(self._model, dtype="float32") as server:
-            trace = self._traffic.trace(2_000, 24, 10.0)
-            plain, weft = [await play(trace, MAIN[name](server), server) for name in _PAIR]
-        share = equal_outputs(weft, plain)
-        self.rows.append(Row(f"{CASE}_float32", "weft", "outputs_equal", share, "share of answers"))
-
-
-_PAIR = ("plain", "weft")
 
 
 def _main(one: Mapping[str, Played]) -> Mapping[str, Played]:

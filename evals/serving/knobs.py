@@ -45,15 +45,15 @@ _AT_ONCE = (1, 2, 4, 8, 16, 32, 64)
 _ANSWER = 48
 
 
-async def sweep(model: Path, settings: Mapping[str, Sequence[str]] = SETTINGS) -> list[Row]:
+async def sweep(model: Path, dtype: str) -> list[Row]:
     """All settings; a server that does not start under one makes a row that says so."""
     prose = prose_of(model)
     programs = Traffic(prose).trace(3_000, _PROGRAMS, 0.0)
     rows: list[Row] = []
-    for name, arguments in settings.items():
+    for name, arguments in SETTINGS.items():
         print(f"vLLM with {name}", file=sys.stderr, flush=True)
         try:
-            with serving(model, arguments) as server:
+            with serving(model, arguments, dtype=dtype) as server:
                 if not arguments:
                     rows += await concurrency(server, prose)
                 rows += await _one(name, server, programs)

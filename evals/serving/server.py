@@ -37,7 +37,8 @@ That is no less than usual: an H200 of 141 GB filled to 90 % keeps about 850,000
 Llama-3.1-8B (128 KiB each) beside its weights, six of the 142,000-token contexts that are the
 median of the agent traffic in vLLM's issue 57103.
 """
-_BYTES = {"bfloat16": 2, "float32": 4}
+DTYPES = {"float32": 4, "bfloat16": 2}
+"""Types of weights and of keys and values, with their bytes."""
 
 _ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
@@ -117,9 +118,7 @@ class Server:
 
 
 @contextmanager
-def serving(
-    model: Path, arguments: Sequence[str] = (), *, dtype: str = "bfloat16"
-) -> Iterator[Server]:
+def serving(model: Path, arguments: Sequence[str] = (), *, dtype: str) -> Iterator[Server]:
     """A vLLM server of the weights in the folder `model`, stopped at the end.
 
     `arguments` come after `ARGUMENTS`. Raises: `EvaluationError` when it does not come up.
@@ -158,7 +157,7 @@ def kv_bytes(model: Path, dtype: str, tokens: int = KV_TOKENS) -> int:
     config = json.loads((model / "config.json").read_text())
     head: int = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     heads: int = config["num_key_value_heads"] * config["num_hidden_layers"]
-    return 2 * heads * head * _BYTES[dtype] * tokens
+    return 2 * heads * head * DTYPES[dtype] * tokens
 
 
 def _cores() -> Mapping[str, str]:

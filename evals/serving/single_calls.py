@@ -30,9 +30,13 @@ def chats(traffic: Traffic) -> list[Call]:
     return [program.calls[0] for program in programs if program.kind == "chat"][:CALLS]
 
 
-def with_transformers(model: Path, calls: Sequence[Call]) -> Mapping[str, float]:
+def with_transformers(model: Path, dtype: str, calls: Sequence[Call]) -> Mapping[str, float]:
     """Seconds by system, measured in a process of its own. Raises: `EvaluationError`."""
-    asked = {"model": str(model), "calls": [(call.ids({}), call.max_tokens) for call in calls]}
+    asked = {
+        "model": str(model),
+        "dtype": dtype,
+        "calls": [(call.ids({}), call.max_tokens) for call in calls],
+    }
     ended = subprocess.run(
         [sys.executable, "-m", "evals.serving.systems.on_transformers"],
         check=False,

@@ -1,7 +1,7 @@
 """`python -m evals.serving.systems.on_transformers`: calls with transformers' own `generate`.
 
-Reads `{"model": folder, "calls": [[prompt ids, tokens], ...]}` and writes the seconds that the
-calls take one by one, and all in one static batch. Knows no server.
+Reads `{"model": folder, "dtype": name, "calls": [[prompt ids, tokens], ...]}` and writes how many
+seconds the calls take one by one, and all in one static batch. Knows no server.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _generate(model: Any, ids: torch.Tensor, mask: torch.Tensor, tokens: int) ->
 def main() -> None:
     """Measure what standard input asks for."""
     asked = json.load(sys.stdin)
-    model = AutoModelForCausalLM.from_pretrained(asked["model"], dtype=torch.bfloat16).eval()
+    model = AutoModelForCausalLM.from_pretrained(asked["model"], dtype=asked["dtype"]).eval()
     calls = asked["calls"]
     one_by_one(model, [(calls[0][0], 4)])
     found = {"one_by_one": one_by_one(model, calls), "batched": batched(model, calls)}
