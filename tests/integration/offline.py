@@ -53,6 +53,7 @@ def _engine(folder: str, **options: Any) -> Any:
         model=folder,
         dtype="float32",
         enforce_eager=True,
+        kv_cache_memory_bytes=2**28,
         max_model_len=256,
         max_num_seqs=128,
         **options,

@@ -1,15 +1,17 @@
 """A real engine with weft's repairs is right, and without them it is not: then they are needed.
 
-The engines run one after another in processes of their own, four starts in all.
+Both engines of a test run side by side, each in processes of its own.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,14 @@ ENVIRONMENT = {
     "DO_NOT_TRACK": "1",
     "HF_HUB_OFFLINE": "1",
     "VLLM_CPU_CI_ENV": "0",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "OMP_NUM_THREADS": "1",
     "VLLM_NO_USAGE_STATS": "1",
 }
+TIMEOUT_S = 240
 MENDED = "vLLM has mended this: drop the repair"
+
+Outcomes = list[Mapping[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -43,54 +47,62 @@ def oracle(model: Path) -> Oracle:
     return Oracle(model)
 
 
-def test_repaired_speculation_accepts_and_keeps_the_distribution(
+def test_speculation_keeps_the_distribution_and_survives_top_k(
     model: Path, oracle: Oracle, tmp_path: Path
 ) -> None:
-    acceptance, warm = _run("speculate", model, tmp_path, repaired=True)
+    repaired, unrepaired = _run("speculate", model, tmp_path)
+    acceptance, warm = repaired
     assert acceptance["drafted"] > 200
     assert acceptance["accepted"] > 0.95 * acceptance["drafted"]
     expected = oracle.answers(PROMPT, tokens=3, top_k=TOP_K)
     assert abs(deviation(warm["samples"], expected)) < 4
     hotter = {answer: share**0.8 for answer, share in expected.items()}
-    total = sum(hotter.values())
-    wrong = {answer: share / total for answer, share in hotter.items()}
+    wrong = {answer: share / sum(hotter.values()) for answer, share in hotter.items()}
     assert deviation(warm["samples"], wrong) > 6, "the test must tell temperatures apart"
 
-
-def test_unrepaired_speculation_refuses_its_own_draft_and_dies_of_top_k(
-    model: Path, tmp_path: Path
-) -> None:
-    acceptance, *warm = _run("speculate", model, tmp_path, repaired=False)
+    acceptance, *warm = unrepaired
     assert acceptance["accepted"] < 0.5 * acceptance["drafted"], MENDED
     assert warm == [], MENDED
 
 
-def test_repaired_pipelines_answer_like_transformers(
+def test_pipelines_without_a_warm_up_answer_like_transformers(
     model: Path, oracle: Oracle, tmp_path: Path
 ) -> None:
-    *_, last = _run("pipe", model, tmp_path, repaired=True)
-    assert last["answer"] == oracle.greedy(PROMPT, len(last["answer"]))
+    repaired, unrepaired = _run("pipe", model, tmp_path)
+    assert repaired[1]["answer"] == oracle.greedy(PROMPT, len(repaired[1]["answer"]))
+    assert unrepaired == [{"ready": True}], MENDED
 
 
-def test_unrepaired_pipelines_die_of_their_first_request(model: Path, tmp_path: Path) -> None:
-    assert _run("pipe", model, tmp_path, repaired=False) == [{"ready": True}], MENDED
+def _run(job: str, model: Path, folder: Path) -> tuple[Outcomes, Outcomes]:
+    """What a job of `offline` yielded with repairs, and without: until it ended or died."""
+    with _engine(job, model, folder / "1") as repaired, _engine(job, model, folder / "0") as bare:
+        assert repaired.wait(TIMEOUT_S) == 0, (folder / "1.log").read_text("utf-8")[-4000:]
+        bare.wait(TIMEOUT_S)
+    return _outcomes(folder / "1"), _outcomes(folder / "0")
 
 
-def _run(job: str, model: Path, folder: Path, *, repaired: bool) -> list[Mapping[str, Any]]:
-    """What a job of `offline` yielded before it ended or died."""
-    out, log = folder / "outcomes", folder / "log"
+@contextmanager
+def _engine(job: str, model: Path, out: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A job that writes its outcomes to `out`, whose name says whether repairs are on."""
     command = [sys.executable, "-m", "tests.integration.offline", job, os.fspath(model)]
-    environment = {**os.environ, **ENVIRONMENT, "WEFT_VLLM_REPAIRS": str(int(repaired))}
-    with log.open("wb") as lines:
-        ended = subprocess.run(
+    with out.with_suffix(".log").open("wb") as log:
+        process = subprocess.Popen(
             [*command, os.fspath(out)],
             cwd=ROOT,
-            env=environment,
-            stdout=lines,
+            env={**os.environ, **ENVIRONMENT, "WEFT_VLLM_REPAIRS": out.name},
+            stdout=log,
             stderr=subprocess.STDOUT,
-            timeout=240,
+            start_new_session=True,
         )
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _outcomes(out: Path) -> Outcomes:
     outcomes = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
-    assert outcomes, log.read_text("utf-8")[-4000:]
-    assert ended.returncode == 0 or not repaired, log.read_text("utf-8")[-4000:]
+    assert outcomes, out.with_suffix(".log").read_text("utf-8")[-4000:]
     return outcomes

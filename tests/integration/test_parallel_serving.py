@@ -1,0 +1,104 @@
+"""Tensor, pipeline and data parallelism answer what one worker answers, asked for in YAML."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+import weft
+from tests.integration.tiny_llama import READABLE, make_tiny_llama
+from weft.serving.vllm import registry
+from weft.serving.vllm.processes import end_leftovers, marked
+from weft.workflow.models import Models
+
+pytestmark = pytest.mark.vllm
+# Prompts of several lengths, two of which begin alike.
+PROMPTS = ("What is 1?", "What is 1 more than " + "x" * 300, "Why", "Wer?", "a b c " * 30, "😀")
+ANSWER = 40
+# Pipelines without a warm-up, which eager workers with a given KV size skip, need weft's repair.
+WORKFLOW = """
+name: parallel
+inputs:
+  prompts: {type: array}
+models:
+  tiny:
+    use: vllm
+    model: MODEL
+    options: OPTIONS
+nodes:
+  answers:
+    map: "{{ prompts }}"
+    as: prompt
+    do: {model: tiny, prompt: "{{ prompt }}", temperature: 0, max_tokens: ANSWER}
+outputs:
+  answers: "{{ answers }}"
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_llama(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A registry of our own, so that nothing that runs already answers for us."""
+    with pytest.MonkeyPatch.context() as environment:
+        folder = tmp_path_factory.mktemp("state")
+        environment.setenv("WEFT_STATE_DIR", os.fspath(folder))
+        yield folder
+        end_leftovers()
+
+
+@pytest.fixture(scope="module")
+def alone(model: Path, state: Path) -> list[str]:
+    """The answers of one worker."""
+    answers, workers, engines = _run(model)
+    assert (workers, engines) == (1, 1)
+    return answers
+
+
+@pytest.mark.parametrize("kind", ["tp", "pp", "dp"])
+def test_two_ranks_answer_as_one(kind: str, model: Path, alone: list[str]) -> None:
+    answers, workers, engines = _run(model, **{kind: 2})
+    assert (workers, engines) == (2, 2 if kind == "dp" else 1)
+    assert answers == alone
+    assert all(len(answer) == ANSWER and set(answer) <= set(READABLE) for answer in answers)
+    assert len(set(answers)) == len(PROMPTS)
+
+
+def _run(model: Path, **ranks: int) -> tuple[list[str], int, int]:
+    """The answers, how many workers the server had, and how many engines shared the work."""
+    options = {"dtype": "float32", "kv_cache": "256MiB", "max_context_tokens": 1024, **ranks}
+    source = WORKFLOW.replace("MODEL", os.fspath(model)).replace("OPTIONS", json.dumps(options))
+
+    async def run() -> tuple[list[str], int, int]:
+        flow = weft.loads(source.replace("ANSWER", str(ANSWER)))
+        async with Models() as models:
+            result = await flow.run(prompts=list(PROMPTS), models=models)
+            assert result.status == "succeeded", result.reasons
+            return list(result.outputs["answers"]), _workers(), _engines()
+
+    return asyncio.run(run())
+
+
+def _workers() -> int:
+    """Worker processes of the one serving in our registry."""
+    [serving] = registry.entries()
+    ours = [process for process, mark in marked() if mark.serving == serving.id]
+    return sum("VLLM::Worker" in " ".join(process.cmdline()) for process in ours)
+
+
+def _engines() -> int:
+    """Engines that have generated, by the server's own count."""
+    [serving] = registry.entries()
+    with urlopen(serving.urls[0].removesuffix("/v1") + "/metrics") as page:
+        lines = page.read().decode().splitlines()
+    tokens = [line for line in lines if line.startswith("vllm:generation_tokens_total{")]
+    return sum(float(line.rsplit(" ", 1)[1]) > 0 for line in tokens)
