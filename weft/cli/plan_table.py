@@ -45,7 +45,7 @@ def _headline(ranking: Ranking) -> Iterator[str]:
     )
     simulated = len(ranking.traffic.requests)
     part = f" (the first {simulated} of {ranking.offered:,})" if simulated < ranking.offered else ""
-    yield f"{ranking.traffic.title}{part}: {ranking.traffic.tokens_s:,.0f} tokens/s"
+    yield f"{ranking.traffic.title}{part}: {ranking.traffic.tokens_s:,.0f} output tokens/s"
 
 
 def _table(plans: Sequence[Plan]) -> Table:

@@ -17,6 +17,7 @@ from weft.serving.plan import default_traffic, read_traffic
 from weft.serving.plan.outcome import percentile
 from weft.serving.plan.traffic import Lengths, Request, Slo, Summary
 
+EXAMPLES = Path(__file__).parents[3] / "examples" / "traffic"
 GOOD = '{"arrival_s": 0, "prompt_tokens": 10, "output_tokens": 5}'
 
 
@@ -136,3 +137,10 @@ def test_no_file_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, jun
     file.write_bytes(junk)
     with pytest.raises(SourceError):
         read_traffic(file)
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.iterdir()), ids=lambda file: file.name)
+def test_the_examples_are_read(file: Path) -> None:
+    traffic = read_traffic(file)
+    assert traffic.slo.ttft_s is not None
+    assert any(request.prefix for request in traffic.requests)

@@ -66,5 +66,5 @@ class Outcome:
             ("TPOT", self.tpot_p95_s, slo.tpot_s),
         ):
             if most is not None and value > most:
-                return f"{name} p95 {value * 1e3:,.0f} ms > {most * 1e3:,.0f} ms"
+                return f"{name} p95 {value * 1e3:,.1f} ms > {most * 1e3:,g} ms"
         return None
