@@ -19,6 +19,9 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 COMMANDS = [
     "",
     "run",
+    "serve",
+    "ps",
+    "stop",
     "gateway",
     "check",
     "graph",

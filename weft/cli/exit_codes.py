@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from weft.core.errors import BuildError, WeftError
+from weft.core.errors import BuildError, SpecError, WeftError
 
 
 class ExitCode(IntEnum):
@@ -30,4 +30,4 @@ MEANINGS = {
 
 def code_of(error: WeftError) -> ExitCode:
     """The exit status for a command that ends with `error`."""
-    return ExitCode.INVALID if isinstance(error, BuildError) else ExitCode.FAILED
+    return ExitCode.INVALID if isinstance(error, (BuildError, SpecError)) else ExitCode.FAILED

@@ -14,9 +14,13 @@ from weft.cli.commands.graph import graph
 from weft.cli.commands.init import init
 from weft.cli.commands.model import model
 from weft.cli.commands.plan_serve import plan_serve
+from weft.cli.commands.ps import ps
 from weft.cli.commands.run import HELP as RUN_HELP
 from weft.cli.commands.run import run as run_workflow
 from weft.cli.commands.schema import schema
+from weft.cli.commands.serve import HELP as SERVE_HELP
+from weft.cli.commands.serve import serve
+from weft.cli.commands.stop import stop
 from weft.cli.commands.version import show_version, version
 
 app = typer.Typer(
@@ -40,6 +44,9 @@ def main(
 
 
 app.command("run", help=RUN_HELP)(run_workflow)
+app.command("serve", help=SERVE_HELP)(serve)
+app.command("ps")(ps)
+app.command("stop")(stop)
 app.command("gateway", help=GATEWAY_HELP)(gateway)
 app.command("plan-serve")(plan_serve)
 for _command in (check, doctor, graph, init, schema, version):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.serving.vllm.fake_weft import QUICK, launch
-from tests.serving.vllm.watching import ask, free, lives, nothing_left, port_of
+from tests.serving.vllm.watching import ask, free, lives, nothing_left, port_of, processes_of
 from weft.core.errors import StartError
 from weft.serving.vllm import registry
 from weft.serving.vllm.detached import Terms, entry_for
@@ -252,6 +252,30 @@ def test_stopping_while_it_starts(state: Path, monkeypatch: pytest.MonkeyPatch) 
             running.supervisor.stop()
             assert not await serving
         nothing_left(entry)
+
+    asyncio.run(main())
+
+
+def test_stopping_before_anything_started(state: Path) -> None:
+    async def main() -> None:
+        running = Running(ServeSpec("fake"), Terms(), QUICK)
+        running.supervisor.stop()
+        assert not await asyncio.wait_for(running.supervisor.run(), 20)
+        assert "loading weights" not in running.said
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("turns", range(1, 12))
+def test_stopping_at_any_step_of_the_start(state: Path, turns: int) -> None:
+    async def main() -> None:
+        running = Running(ServeSpec("fake"), Terms(), QUICK)
+        serving = asyncio.create_task(running.supervisor.run())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        running.supervisor.stop()
+        await asyncio.wait_for(serving, 20)
+        assert not processes_of(running.id)
 
     asyncio.run(main())
 

@@ -78,6 +78,8 @@ class Life:
         guarded = self._guarded
         try:
             await guarded.start(launch.argv, launch.env)
+            if self._ending:  # it was told before there was anybody to tell
+                guarded.kill()
             if not await self._comes_up():
                 return "stopped"
             self._startup = None

@@ -102,6 +102,8 @@ class Replica:
             return f"did not come up: {error.message}"
 
     async def _live(self) -> str:
+        if self._ending.is_set():
+            return "stopped"
         life = Life(self._order, self._port.port, self._log, self._show, self._came_up)
         self._life = life
         try:

@@ -112,7 +112,7 @@ class Supervisor:
 
     async def _keep(self, replica: Replica) -> None:
         """One replica to its end. A replica that fails later on leaves the others serving."""
-        if self._ending.is_set():
+        if self._ending.is_set():  # it was told before there was a replica
             replica.kill()
         try:
             await replica.run()

@@ -1,0 +1,98 @@
+"""How servers look to a person: their start, their address, and how to use and stop them.
+
+Knows entries and commands as values only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.status import Status
+
+from weft.cli.console import stdout
+from weft.cli.text import clean, duration, one_line
+
+if TYPE_CHECKING:
+    from weft.workflow.serving import Entry, Launch, ServeSpec
+
+
+class ServingView:
+    """A context manager: one moving line on a terminal while servers start, else a line a stage."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._began = time.monotonic()
+        self._starting = True
+        self._status: Status | None = None
+
+    def __enter__(self) -> ServingView:
+        if self._console.is_terminal:
+            self._status = self._console.status("starting")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._calm()
+
+    def show(self, text: str) -> None:
+        """A stage of the start, or what happened later."""
+        if self._starting and self._status is not None:
+            self._status.update(one_line(text, self._console.width - 4))
+            return
+        after = f"{duration(time.monotonic() - self._began):>9}"
+        when = after if self._starting else time.strftime("%H:%M:%S")
+        self._console.print(f"{when}  {clean(text)}", soft_wrap=True)
+
+    def ready(self, entry: Entry) -> None:
+        """All replicas serve."""
+        self._starting = False
+        self._calm()
+        print_ready(entry, detached=False)
+
+    def _calm(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+
+def print_ready(entry: Entry, *, detached: bool) -> None:
+    """Where a serving is, how to use it and how to stop it, on stdout."""
+    took = duration(time.time() - entry.started_at)
+    message = {"role": "user", "content": "Hello"}
+    body = json.dumps({"model": entry.name, "messages": [message]})
+    key = f' -H "Authorization: Bearer ${entry.spec.api_key_env}"' if entry.spec.api_key_env else ""
+    stop = f"weft stop {entry.id}"
+    rows = [
+        *(("url", url) for url in entry.urls),
+        ("workflow", f"models: {{m: {{use: vllm, model: {entry.spec.model}}}}}"),
+        ("try", f"curl {entry.urls[0]}/chat/completions -H 'Content-Type: application/json'{key}"),
+        ("", f"  -d {shlex.quote(body)}"),
+        ("log", entry.replicas[0].log),
+        ("stop", stop if detached else f"Ctrl-C, or {stop}"),
+    ]
+    console = stdout()
+    console.print(clean(f"{entry.name} is ready after {took}, as {entry.id}"), soft_wrap=True)
+    for label, text in rows:
+        console.print(f"  {label:<8}  {clean(text)}", soft_wrap=True)
+
+
+def print_commands(launches: Iterable[Launch], spec: ServeSpec) -> None:
+    """The command of each replica as a shell takes it, its additions to the environment first."""
+    secret = os.environ.get(spec.api_key_env) if spec.api_key_env else None
+    for launch in launches:
+        for name, value in sorted(launch.env.items()):
+            hidden = value == secret and secret is not None
+            stdout().out(f"{name}={f'${spec.api_key_env}' if hidden else shlex.quote(value)} \\")
+        stdout().out(f"{shlex.join(launch.argv)}\n")
