@@ -9,6 +9,7 @@ import pytest
 import tests.profile  # noqa: F401 - loading it sets how Hypothesis looks for examples
 
 if TYPE_CHECKING:
+    from tests.live_vllm import LiveVllm
     from tests.serving.openai.scripted import EndpointServer
 
 
@@ -24,3 +25,13 @@ def endpoints() -> Iterator[EndpointServer]:
 
     with EndpointServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def live_vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveVllm]:
+    """A real vLLM on 127.0.0.1, shared by the tests marked `vllm` that ask for it."""
+    pytest.importorskip("vllm", reason="vLLM is not installed")
+    from tests.live_vllm import serving
+
+    with serving(tmp_path_factory.mktemp("vllm")) as live:
+        yield live

@@ -1,0 +1,132 @@
+"""One real vLLM server for all tests of a session that ask for `live_vllm` (see conftest).
+
+It serves SmolLM2 in float32 with priority scheduling, the hermes tool parser and one LoRA adapter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft.serving.openai.metrics import ServerMetrics, parse
+from weft.serving.weights import locate
+
+NAME = "smollm2-135m-instruct"
+ADAPTER = "shifted"
+CONTEXT = 2048
+_START_S = 240.0
+_ENVIRONMENT = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "0" if os.cpu_count() == 1 else "0-1",
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+}
+
+
+@dataclass(frozen=True)
+class LiveVllm:
+    """A healthy server: where it is, and what it is doing."""
+
+    base_url: str
+
+    def metrics(self) -> ServerMetrics:
+        """Read without the client under test."""
+        root = self.base_url.removesuffix("/v1")
+        with urllib.request.urlopen(f"{root}/metrics", timeout=10) as page:
+            reading = parse(page.read())
+        assert reading is not None
+        return reading
+
+
+@contextmanager
+def serving(scratch: Path) -> Iterator[LiveVllm]:
+    """Start the server; at the end, whatever happens, all of its processes are killed."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    log = scratch / "vllm.log"
+    adapter = _make_adapter(scratch / ADAPTER)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            _command(port, adapter),
+            stdout=output,
+            stderr=output,
+            env=os.environ | _ENVIRONMENT,
+            start_new_session=True,
+        )
+    try:
+        _wait(process, port, log)
+        yield LiveVllm(f"http://127.0.0.1:{port}/v1")
+    finally:
+        _kill_group(process)
+
+
+def _command(port: int, adapter: Path) -> list[str]:
+    options = {
+        "model": locate(NAME),
+        "served-model-name": NAME,
+        "host": "127.0.0.1",
+        "port": port,
+        "dtype": "float32",
+        "max-model-len": CONTEXT,
+        "scheduling-policy": "priority",
+        "tool-call-parser": "hermes",
+        "lora-modules": f"{ADAPTER}={adapter}",
+    }
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+    command += ["--enforce-eager", "--enable-lora", "--enable-auto-tool-choice"]
+    for name, value in options.items():
+        command += [f"--{name}", str(value)]
+    return command
+
+
+def _make_adapter(folder: Path) -> Path:
+    """Random low-rank changes, large enough to change every answer."""
+    import torch
+    from safetensors.torch import save_file
+
+    config = json.loads((Path(locate(NAME)) / "config.json").read_text("utf-8"))
+    size, rank = config["hidden_size"], 4
+    random = torch.Generator().manual_seed(0)
+    tensors = {}
+    for layer in range(config["num_hidden_layers"]):
+        path = f"base_model.model.model.layers.{layer}.self_attn.q_proj"
+        tensors[f"{path}.lora_A.weight"] = torch.randn(rank, size, generator=random) / 4
+        tensors[f"{path}.lora_B.weight"] = torch.randn(size, rank, generator=random) / 4
+    folder.mkdir()
+    save_file(tensors, folder / "adapter_model.safetensors")
+    about = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": rank, "lora_alpha": rank}
+    about |= {"target_modules": ["q_proj"], "base_model_name_or_path": NAME, "bias": "none"}
+    (folder / "adapter_config.json").write_text(json.dumps(about), "utf-8")
+    return folder
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    end = time.monotonic() + _START_S
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise AssertionError(log.read_text("utf-8", "replace")[-3000:])
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    finally:
+        process.wait()
