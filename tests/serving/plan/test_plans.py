@@ -229,6 +229,17 @@ def test_gpus_that_are_not_in_the_table(text: str) -> None:
     assert "h200" in str(caught.value.hint)
 
 
+def test_more_gpus_than_are_planned_together() -> None:
+    assert find_devices("h200:64")[1] == 64
+    with pytest.raises(SpecError, match="65 devices"):
+        find_devices("h200:65")
+
+
+def test_more_stages_than_layers() -> None:
+    ranking = ranked("smollm2-135m-instruct", "h100:64", SMALL.first(2), quantizations=["bf16"])
+    assert reasons(ranking, Layout(pp=32)) == ["30 layers are fewer than pp 32"]
+
+
 def test_gpus_by_their_other_names() -> None:
     assert find_devices("A100:4") == (DEVICES["a100-80"], 4)
     assert find_devices("h100-sxm") == (DEVICES["h100"], 1)

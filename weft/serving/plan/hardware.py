@@ -117,6 +117,7 @@ DEVICES: Mapping[str, Device] = {
 }  # fmt: skip
 _ALIASES = {"h100-sxm": "h100", "a100": "a100-80", "4090": "rtx4090"}
 _REQUEST = re.compile(r"([a-z0-9-]+)(?::([1-9][0-9]{0,3}))?")
+_MOST_DEVICES = 64
 
 
 def find_devices(text: str) -> tuple[Device, int]:
@@ -131,4 +132,10 @@ def find_devices(text: str) -> tuple[Device, int]:
             f"no GPU {text!r:.60} in the table",
             hint=f"write NAME:COUNT with one of {', '.join(DEVICES)}",
         )
-    return DEVICES[name], int(match[2] or 1)
+    count = int(match[2] or 1)
+    if count > _MOST_DEVICES:
+        raise SpecError(
+            f"{count} devices are more than the {_MOST_DEVICES} that are planned together",
+            hint="plan for fewer and for their part of the traffic; replicas add up",
+        )
+    return DEVICES[name], count

@@ -19,14 +19,12 @@ class Limits:
     block_tokens           tokens of one block of the KV cache
     memory_share           part of a device's memory that the engine takes: vLLM's default
                            `gpu_memory_utilization` (0.92 in vLLM 0.32)
-    context_tokens         longest prompt and answer together; None: as the model allows
     """
 
     max_seqs: int = 256
     max_batched_tokens: int = 8_192
     block_tokens: int = 16
     memory_share: float = 0.92
-    context_tokens: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_seqs", "max_batched_tokens", "block_tokens"):

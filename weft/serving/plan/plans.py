@@ -144,10 +144,13 @@ def rank(
     simulated = traffic.first(_SIMULATED_REQUESTS)
     plans: list[Plan] = []
     rejected: list[Rejected] = []
+    longest = traffic.longest_tokens
     for scheme in chosen_formats(model, quantizations):
         for layout in layouts(model, device, count):
-            memory = rank_memory(model, layout, scheme, device, limits)
-            reason = _objection(model, layout, scheme, device, limits, memory, traffic)
+            reason = _refused(model, layout, scheme, device, longest)
+            if reason is None:
+                memory = rank_memory(model, layout, scheme, device, limits)
+                reason = _too_small(memory, longest + 2 * limits.block_tokens)
             if reason is not None:
                 rejected.append(Rejected(layout, scheme.name, reason))
                 continue
@@ -169,44 +172,39 @@ def _worth(plan: Plan, goal: Goal) -> tuple[float, ...]:
             return (plan.layout.ranks, -plan.capacity_tokens_s)
 
 
-def _objection(
+def _refused(
     model: Architecture,
     layout: Layout,
     scheme: Quantization,
     device: Device,
-    limits: Limits,
-    memory: RankMemory,
-    traffic: Traffic,
+    longest_tokens: int,
 ) -> str | None:
-    """Why this cannot work at all; None if it can."""
+    """Why this cannot be, whatever the size of the device's memory; None if it can."""
     if scheme.compute not in device.flops:
         return f"the {device.title} has no {scheme.compute} arithmetic"
-    if (refused := layout.objection(model, scheme)) is not None:
-        return refused
-    context = min(model.context_tokens, limits.context_tokens or model.context_tokens)
-    if traffic.longest_tokens > context:
+    if longest_tokens > model.context_tokens:
         return (
-            f"a request of {traffic.longest_tokens:,} tokens is longer than"
-            f" the {context:,} of the model's context"
+            f"a request of {longest_tokens:,} tokens is longer than"
+            f" the {model.context_tokens:,} of the model's context"
         )
-    weights, besides, room = (
-        size / _GIB
-        for size in (
-            memory.weight_bytes,
-            memory.needed_bytes - memory.weight_bytes,
-            memory.budget_bytes,
-        )
-    )
+    return layout.objection(model, scheme)
+
+
+def _too_small(memory: RankMemory, longest_tokens: int) -> str | None:
+    """What does not fit into the device's memory; None if all does."""
+    weights, room = memory.weight_bytes / _GIB, memory.budget_bytes / _GIB
+    besides = (memory.needed_bytes - memory.weight_bytes) / _GIB
     if weights >= room:
         return f"{weights:.1f} GiB of weights a rank do not fit {room:.1f} GiB"
-    if memory.needed_bytes >= memory.budget_bytes:
+    if weights + besides >= room:
         return (
             f"{weights:.1f} GiB of weights a rank and {besides:.1f} GiB for activations and"
             f" libraries leave nothing of {room:.1f} GiB"
         )
-    longest = traffic.longest_tokens + 2 * limits.block_tokens
-    if memory.kv_tokens < longest:
-        return f"the KV cache holds {memory.kv_tokens:,} tokens, one request needs {longest:,}"
+    if memory.kv_tokens < longest_tokens:
+        return (
+            f"the KV cache holds {memory.kv_tokens:,} tokens, one request needs {longest_tokens:,}"
+        )
     return None
 
 
