@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
+from typing import cast
 
+import click
 import pytest
+import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
@@ -66,6 +70,21 @@ def test_json_is_one_document(folder: Path) -> None:
     assert all(one["reason"] for one in told["rejected"])
 
 
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "mixtral-8x7b"])
+def test_the_commands_are_ones_that_weft_serve_takes(folder: Path, model: str) -> None:
+    shown = plan(model, "--gpu", "h200:16", "--traffic", "few.json", "--json")
+    serve = cast(click.Group, typer.main.get_command(app)).commands["serve"]
+    for one in json.loads(shown.stdout)["plans"]:
+        weft, verb, *words = shlex.split(one["command"])
+        assert (weft, verb) == ("weft", "serve")
+        given = serve.make_context("serve", words).params
+        layout = one["layout"]
+        assert (given["tp"], given["pp"]) == (layout["tp"], layout["pp"])
+        assert given["dp"] * given["replicas"] == layout["dp"]
+        assert given["extra"][0] == "--max-num-batched-tokens"
+        assert (given["nodes"] > 1) == (layout["tp"] * layout["pp"] * given["dp"] > 8)
+
+
 def test_broken_promises_are_shown(folder: Path) -> None:
     shown = plan("llama-3.1-8b", "--gpu", "h100:1", "--traffic", "strict.json")
     assert shown.exit_code == 0
@@ -82,11 +101,11 @@ def test_nothing_fits(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["llama-3.1-8b", "--gpu", "h300:8"], 1, "no GPU 'h300:8'"),
+        (["llama-3.1-8b", "--gpu", "h300:8"], 2, "no GPU 'h300:8'"),
         (["llama-9", "--gpu", "h200:8"], 1, "shapes the planner knows"),
-        (["llama-3.1-8b", "--gpu", "h200:1", "--quantization", "fp4"], 1, "fp4"),
+        (["llama-3.1-8b", "--gpu", "h200:1", "--quantization", "fp4"], 2, "fp4"),
         (["llama-3.1-8b", "--gpu", "h200:1", "--traffic", "bad.jsonl"], 2, "bad.jsonl:2"),
-        (["llama-3.1-8b", "--gpu", "h200:1", "--max-batched-tokens", "9"], 1, "do not fit 9"),
+        (["llama-3.1-8b", "--gpu", "h200:1", "--max-batched-tokens", "9"], 2, "do not fit 9"),
     ],
 )
 def test_what_is_wrong_is_said(folder: Path, words: list[str], status: int, said: str) -> None:
@@ -103,5 +122,5 @@ def test_a_hostile_config_cannot_write_to_the_terminal(folder: Path) -> None:
     evil.mkdir()
     (evil / "config.json").write_text('{"hidden_size": "\\u001b[2J[bold]x"}')
     shown = plan(str(evil), "--gpu", "h200:1")
-    assert shown.exit_code == 1
+    assert shown.exit_code == 2
     assert not [mark for mark in FORBIDDEN if mark in shown.output]
