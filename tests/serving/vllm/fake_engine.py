@@ -57,8 +57,15 @@ class Handler(BaseHTTPRequestHandler):
             with self.busy:
                 time.sleep(float(SAID.get("drain_s", 0)))
         ok = lives(self.worker)
-        body = json.dumps({"data": [{"id": "fake"}], "worker": self.worker, "pid": os.getpid()})
-        self.send_response(200 if ok else 503)
+        self.answer(200 if ok else 503, {"data": [{"id": "fake"}], "worker": self.worker})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer(200, {"choices": [{"message": {"content": "Hello"}}]})
+
+    def answer(self, status: int, said: dict[str, object]) -> None:
+        body = json.dumps(said | {"pid": os.getpid()})
+        self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body.encode())

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from weft.serving.vllm import detached, serve
@@ -15,6 +16,7 @@ from weft.serving.vllm.launch import Launch
 from weft.serving.vllm.life import Care
 from weft.serving.vllm.restarts import Restarts
 from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.supervisor import Supervisor
 
 ENGINE = str(Path(__file__).with_name("fake_engine.py"))
 COMMAND = [sys.executable, "-m", "tests.serving.vllm.fake_weft", "supervise"]
@@ -39,6 +41,7 @@ def fake_maker(spec: ServeSpec, drain_s: float) -> Maker:
 if __name__ == "__main__":
     detached.COMMAND = COMMAND
     serve.maker = fake_maker
+    serve.Supervisor = partial(Supervisor, care=QUICK)
     if sys.argv[1] == "supervise":
         sys.exit(detached.supervise(sys.argv[2], launch, QUICK))
     from weft.cli.main import app
