@@ -29,8 +29,9 @@ def chain_of(request: ModelRequest) -> Chain:
     """
     prompt: str | Sequence[int] = request.prompt_token_ids or _text(request)
     size = _BLOCK_IDS if request.prompt_token_ids else BLOCK_CHARS
-    last = hash(repr(sorted(request.extra.items(), key=str)) if request.extra else "")
-    chain = []
+    # The same words have other keys and values for another adapter or template.
+    last = hash((request.adapter, repr(sorted(request.extra.items(), key=str))))
+    chain: list[int] = []
     for start in range(0, len(prompt) - size + 1, size):
         last = hash((last, prompt[start : start + size]))
         chain.append(last)

@@ -1,0 +1,163 @@
+"""The fleet over two real vLLM servers: shared prefixes, cancelled samples, a killed replica."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.integration.vllm_replica import NAME, VllmReplica, two_replicas
+from weft.core.ports import ModelRequest, Sampling, TextDelta, complete
+from weft.core.values import Completion, Message
+from weft.serving.fleet import Fleet, FleetOptions
+from weft.serving.openai import OpenAIModel
+from weft.serving.weights import locate
+
+pytestmark = [pytest.mark.vllm, pytest.mark.model]
+TOPICS = ("rivers", "bread", "emoji such as 🎉 and 漢字", "the moon", "glass", "bees")
+DEFAULTS = FleetOptions()
+Replicas = tuple[VllmReplica, VllmReplica]
+
+
+@pytest.fixture(scope="module")
+def replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    logs = tmp_path_factory.mktemp("logs")
+    with two_replicas(Path(locate("smollm2-135m-instruct")), logs) as both:
+        yield both
+
+
+@asynccontextmanager
+async def fleet_of(
+    replicas: Sequence[VllmReplica], options: FleetOptions = DEFAULTS
+) -> AsyncIterator[tuple[Fleet, list[OpenAIModel]]]:
+    clients = [OpenAIModel(replica.base_url, NAME, priority=True) for replica in replicas]
+    fleet = Fleet(clients, options)
+    try:
+        yield fleet, clients
+    finally:
+        await fleet.aclose()
+
+
+def asking(text: str, tokens: int, **sampling: object) -> ModelRequest:
+    drawn = Sampling(max_tokens=tokens, **{"temperature": 0, **sampling})  # type: ignore[arg-type]
+    return ModelRequest((Message("user", text),), sampling=drawn)
+
+
+async def until(condition: Callable[[], bool], within_s: float) -> float:
+    """How long it took."""
+    begun = time.monotonic()
+    async with asyncio.timeout(within_s):
+        while not condition():
+            await asyncio.sleep(0.01)
+    return time.monotonic() - begun
+
+
+def test_siblings_cost_one_prefill(replicas: Replicas) -> None:
+    """A thousand shared tokens and 12 siblings, sent at once to a server that knows nothing yet."""
+    prefix = "".join(f"Fact {number}: the answer to it is {number * 7}.\n" for number in range(75))
+
+    async def main() -> tuple[int, int, int]:
+        async with fleet_of(replicas) as (fleet, clients):
+            before = [await client.metrics() for client in clients]
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(complete(fleet, asking(f"{prefix}What is {number}?", 4)))
+                    for number in range(12)
+                ]
+            after = [await client.metrics() for client in clients]
+            pairs = list(zip(after, before, strict=True))
+            looked_up = sum(a.prefix_queries - b.prefix_queries for a, b in pairs)
+            found = sum(a.prefix_hits - b.prefix_hits for a, b in pairs)
+            assert fleet.stats().held_for_prefix == 11
+            return tasks[0].result().usage.prompt_tokens, looked_up, found
+
+    prompt, looked_up, found = asyncio.run(main())
+    print(f"prompt {prompt} tokens; 12 prompts {looked_up}, of which cached {found}")
+    assert prompt > 1000
+    # Eleven of twelve find all but the last, unfinished block of 128 tokens.
+    assert found >= 11 * (prompt - 2 * 128)
+
+
+def test_cancelled_samples_free_the_server_within_a_second(replicas: Replicas) -> None:
+    """32 of 64 running samples are cancelled, the others end."""
+
+    async def main() -> tuple[float, int, int]:
+        async with fleet_of(replicas[:1]) as (fleet, [client]):
+            before = await client.metrics()
+            begun = 0
+
+            def begins(_: object) -> None:
+                nonlocal begun
+                begun += 1
+
+            tasks = [
+                asyncio.create_task(
+                    complete(
+                        fleet, asking("Write a long story.", 100, temperature=1.0, seed=n), begins
+                    )
+                )
+                for n in range(64)
+            ]
+            await until(lambda: begun > 64 * 10, 60)
+            assert (await client.metrics()).running == 64
+            for task in tasks[::2]:
+                task.cancel()
+            cancelled_at = time.monotonic()
+            while (await client.metrics()).running > 32:
+                assert time.monotonic() < cancelled_at + 1
+                await asyncio.sleep(0.02)
+            freed_s = time.monotonic() - cancelled_at
+            await asyncio.wait(tasks)
+            assert all(task.cancelled() for task in tasks[::2])
+            assert all(task.result().usage.completion_tokens for task in tasks[1::2])
+            while (now := await client.metrics()).running:
+                await asyncio.sleep(0.02)
+            written = now.generation_tokens - before.generation_tokens
+            assert fleet.stats().cancelled == 32
+            return freed_s, written, written - fleet.stats().received_tokens
+
+    freed_s, written, wasted = asyncio.run(main())
+    print(f"freed after {freed_s:.3f} s; wasted {wasted} of {written} tokens")
+    assert 0 <= wasted < 0.02 * written
+
+
+def test_a_killed_replica_costs_no_request_and_no_token(replicas: Replicas) -> None:
+    asked = [
+        asking(
+            f"Tell me about {TOPICS[n % 6]}, part {n}.", 64, stop=("###", "\n\n3") if n % 3 else ()
+        )
+        for n in range(24)
+    ]
+
+    async def answers(kill_after_tokens: int | None) -> tuple[list[Completion], Fleet]:
+        async with fleet_of(replicas, FleetOptions(in_flight=16)) as (fleet, _):
+            pieces: list[list[TextDelta]] = [[] for _ in asked]
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(complete(fleet, request, pieces[n].append))  # type: ignore[arg-type]
+                    for n, request in enumerate(asked)
+                ]
+                if kill_after_tokens is not None:
+                    await until(lambda: fleet.stats().received_tokens > kill_after_tokens, 60)
+                    replicas[0].kill()
+            results = [task.result() for task in tasks]
+            for result, mine in zip(results, pieces, strict=True):
+                assert "".join(delta.text for delta in mine) == result.text
+                assert tuple(i for delta in mine for i in delta.token_ids) == result.token_ids
+            return results, fleet
+
+    undisturbed, quiet = asyncio.run(answers(None))
+    assert quiet.stats().moved == 0
+    survived, fleet = asyncio.run(answers(500))
+    print(fleet.stats())
+    assert fleet.stats().resumed > 0
+    for right, answer in zip(undisturbed, survived, strict=True):
+        assert answer.text == right.text
+        assert answer.token_ids == right.token_ids
+        assert answer.finish_reason == right.finish_reason
+        assert answer.usage.prompt_tokens == right.usage.prompt_tokens
+        assert answer.usage.completion_tokens == right.usage.completion_tokens
