@@ -21,7 +21,7 @@ pytestmark = pytest.mark.vllm
 # Prompts of several lengths, two of which begin alike.
 PROMPTS = ("What is 1?", "What is 1 more than " + "x" * 300, "Why", "Wer?", "a b c " * 30, "😀")
 ANSWER = 40
-# Pipelines without a warm-up, which eager workers with a given KV size skip, need weft's repair.
+# Eager workers skip the warm-up, without which pipelines need weft's repair.
 WORKFLOW = """
 name: parallel
 inputs:

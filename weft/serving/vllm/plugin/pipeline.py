@@ -1,7 +1,7 @@
 """Pipeline parallelism on a CPU: the buffer for what one stage hands to the next.
 
-vLLM 0.32 makes it in the warm-up, which it skips when it runs eagerly with an explicit KV size:
-the first request kills the worker. Knows the one method, not how stages talk.
+vLLM 0.32 makes it in the warm-up for compiled code, which eager workers skip: their first request
+kills them. Knows the one method, not how stages talk.
 """
 
 from __future__ import annotations
