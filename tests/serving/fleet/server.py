@@ -66,7 +66,7 @@ def next_token(context: list[int]) -> int:
     """Greedy decoding: nothing but the context counts."""
     if context[-1] in NEXT_BYTE:
         return NEXT_BYTE[context[-1]]
-    draw = zlib.crc32(repr(context).encode())
+    draw = zlib.crc32(bytes(context))
     if draw % 97 == 0:
         return END
     choices = LETTERS + STARTS
