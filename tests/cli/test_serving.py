@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.serving.vllm.conftest import state  # noqa: F401 - a fixture
 from tests.serving.vllm.watching import ask, nothing_left, until
+from weft.cli.main import app
 from weft.serving.vllm import registry
 from weft.serving.vllm.entry import Entry
 
@@ -160,8 +162,8 @@ def test_a_failing_start_is_told(words: tuple[str, ...]) -> None:
     ],
 )
 def test_wrong_usage_is_status_2(words: list[str], told: str) -> None:
-    ran = weft(*words)
-    assert ran.returncode == 2, ran
+    ran = CliRunner().invoke(app, words, env={"COLUMNS": "120"})
+    assert ran.exit_code == 2
     assert told in ran.stderr
     assert "Traceback" not in ran.stderr
 

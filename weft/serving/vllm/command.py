@@ -6,15 +6,15 @@ Starts nothing that serves.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from weft.core.errors import ServeError, SpecError
+from weft.core.errors import SpecError
 from weft.serving.vllm.installed import installed_engine
 from weft.serving.vllm.launch import Launch, launch
 from weft.serving.vllm.ports import is_loopback
+from weft.serving.vllm.processes import refuse_windows
 from weft.serving.vllm.spec import ServeSpec
 
 Maker = Callable[[int, int], Launch]
@@ -39,8 +39,7 @@ def checked(spec: ServeSpec) -> ServeSpec:
 
     Raises: `ServeError` where weft cannot supervise, `SpecError` for a server open to anybody.
     """
-    if sys.platform == "win32":
-        raise ServeError("weft cannot serve on Windows", hint="use Linux, or WSL 2")
+    refuse_windows()
     if not is_loopback(spec.host) and spec.api_key_env is None:
         raise SpecError(
             f"on {spec.host} others can reach the server, and it would ask for no key",

@@ -5,7 +5,6 @@ Knows no serving but by its id.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 from contextlib import suppress
@@ -20,6 +19,8 @@ class Hold:
 
     def __init__(self, serving: str) -> None:
         """Take it. Raises: `ServeError` where the file cannot be made."""
+        import fcntl  # not on Windows, where importing this file must not fail
+
         folder = lease_folder(serving)
         name = f"{os.getpid()}-{secrets.token_hex(4)}"
         made = folder / f".{name}"
@@ -47,6 +48,8 @@ def holders(serving: str) -> int:
 
 
 def _held(path: Path) -> bool:
+    import fcntl
+
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:

@@ -16,6 +16,8 @@ from typing import Final
 
 import psutil
 
+from weft.core.errors import ServeError
+
 MARK = "WEFT_SERVING"
 _GUARD = "guard.py"
 _TRACKER = "multiprocessing.resource_tracker"
@@ -63,6 +65,12 @@ class Mark:
         if len(parts) != 3 or not parts[1].isdecimal():
             return None
         return cls(parts[0], Identity(int(parts[1]), parts[2]))
+
+
+def refuse_windows() -> None:
+    """Raises: `ServeError` where there are no signals and sessions to supervise with."""
+    if sys.platform == "win32":
+        raise ServeError("weft cannot serve on Windows", hint="use Linux, or WSL 2")
 
 
 def marked() -> Iterator[tuple[psutil.Process, Mark]]:
@@ -147,4 +155,7 @@ def _born(pid: int) -> str | None:
 
 
 def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
+    """Which start of the machine this is: numbers and ticks count anew after each."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
+    return ""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from weft.core.errors import ServeError
 from weft.serving.vllm import registry
 from weft.serving.vllm.entry import Entry
-from weft.serving.vllm.processes import end_leftovers, end_marked, gone
+from weft.serving.vllm.processes import end_leftovers, end_marked, gone, refuse_windows
 
 _POLL_S = 0.05
 _BEYOND_DRAIN_S = 30.0
@@ -23,7 +23,11 @@ _TIDY_S = 10.0
 
 
 def servings() -> list[Entry]:
-    """Every serving there is, the oldest first. Leftovers of killed ones are ended on the way."""
+    """Every serving there is, the oldest first. Leftovers of killed ones are ended on the way.
+
+    Raises: `ServeError`.
+    """
+    refuse_windows()
     end_leftovers()
     with registry.locked():
         return registry.entries()
