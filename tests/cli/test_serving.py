@@ -178,7 +178,11 @@ def test_a_dry_run_shows_commands_and_no_key() -> None:
     assert "FAKE_REPLICA=$MY_KEY" in secret.stdout
 
 
-def test_on_a_terminal_it_moves_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_on_a_terminal_it_moves_in_place(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """SIGHUP: the terminal is closed, so that nothing can be shown any more."""
     monkeypatch.setenv("FAKE_START_S", "0.5")
     monkeypatch.setenv("TERM", "xterm")
     main, side = pty.openpty()
@@ -188,11 +192,14 @@ def test_on_a_terminal_it_moves_in_place(monkeypatch: pytest.MonkeyPatch) -> Non
         while b"weft stop" not in said:
             assert select.select([main], [], [], 20)[0], said
             said += os.read(main, 4096)
-        weft.send_signal(signal.SIGINT)
+        if number == signal.SIGHUP:
+            os.close(main)
+        weft.send_signal(number)
         entry_id = said.split(b"weft stop ")[1].split()[0].decode()
         weft.wait(timeout=20)
-    os.close(main)
-    assert weft.returncode == 0
+    if number == signal.SIGINT:
+        os.close(main)
+        assert weft.returncode == 0
     assert b"loading weights" in said
     assert entry_id.startswith("fake-")
     assert not Path(os.environ["WEFT_STATE_DIR"], "servers", f"{entry_id}.json").exists()

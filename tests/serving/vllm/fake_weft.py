@@ -25,6 +25,7 @@ QUICK = Care(
     interval_s=0.05,
     timeout_s=0.5,
     failures=2,
+    teardown_s=0.0,
     restarts=lambda: Restarts(first_s=0.02, most=3),
 )
 

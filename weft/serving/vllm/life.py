@@ -28,7 +28,8 @@ from weft.serving.vllm.startup import Startup
 class Care:
     """How a server is watched. All in seconds, but `failures`: unanswered questions in a row.
 
-    `restarts` makes the policy of one replica.
+    `teardown_s` is what an engine gets to end beyond the time for its requests; `restarts` makes
+    the policy of one replica.
     """
 
     start_timeout_s: float = 1800.0
@@ -36,6 +37,7 @@ class Care:
     interval_s: float = 5.0
     timeout_s: float = 10.0
     failures: int = 3
+    teardown_s: float = 10.0
     restarts: Callable[[], Restarts] = Restarts
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from weft.core.errors import ServeError, WeftError
@@ -44,11 +44,11 @@ class Supervisor:
     ) -> None:
         self._entry = replace(entry, supervisor=Identity.own())
         self._make = make
-        self._show = show
+        self._tell_people = show
         self._ready = ready
         self._care = care or Care()
         self._was_ready = False
-        self._ending = asyncio.Event()
+        self._ending = False
         self._replicas: list[Replica] = []
 
     async def run(self) -> bool:
@@ -81,22 +81,22 @@ class Supervisor:
 
     def stop(self) -> None:
         """Let everything end: at once when repeated."""
-        if self._ending.is_set():
+        if self._ending:
             self.kill()
             return
-        self._ending.set()
+        self._ending = True
         drain_s = self._entry.drain_s
-        self._show(f"stopping; requests in flight have {drain_s:g} s to finish")
-        self._change(replace(self._entry, status="stopping", stage="stopping"))
         for replica in self._replicas:
-            replica.stop(drain_s)
+            replica.stop(drain_s + self._care.teardown_s)
+        self._change(replace(self._entry, status="stopping", stage="stopping"))
+        self._show(f"stopping; requests in flight have {drain_s:g} s to finish")
 
     def kill(self) -> None:
         """End everything now."""
-        self._ending.set()
-        self._change(replace(self._entry, status="stopping", stage="stopping"))
+        self._ending = True
         for replica in self._replicas:
             replica.kill()
+        self._change(replace(self._entry, status="stopping", stage="stopping"))
 
     def _replica(self, number: int) -> Replica:
         entry = self._entry
@@ -112,13 +112,13 @@ class Supervisor:
 
     async def _keep(self, replica: Replica) -> None:
         """One replica to its end. A replica that fails later on leaves the others serving."""
-        if self._ending.is_set():  # it was told before there was a replica
+        if self._ending:  # it was told before there was a replica
             replica.kill()
         try:
             await replica.run()
         except ServeError as error:
             others = any(r.state.status in ("ready", "restarting") for r in self._replicas)
-            if not (replica.state.restarts and others) and not self._ending.is_set():
+            if not (replica.state.restarts and others) and not self._ending:
                 raise
             self._show(str(error))
 
@@ -150,7 +150,12 @@ class Supervisor:
         if self._entry.status == "ready" and not self._was_ready:
             self._was_ready = True
             if self._ready is not None:
-                self._ready(self._entry)
+                with suppress(OSError):
+                    self._ready(self._entry)
+
+    def _show(self, text: str) -> None:
+        with suppress(OSError):  # the terminal may be gone
+            self._tell_people(text)
 
     def _tell(self, text: str) -> None:
         self._show(text)
