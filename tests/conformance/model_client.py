@@ -369,7 +369,7 @@ class ScriptedModelConformance(ModelClientConformance):
         async def main() -> None:
             reply = Reply("one two three " * 500, per_token_s=0.02)
             async with self.playing(lambda _: reply) as client:
-                request = asking(sampling=Sampling(), timeout_s=0.5)
+                request = asking(sampling=Sampling(), timeout_s=2.0)
                 with pytest.raises(ModelTimeout):
                     await complete(client, request, seen.append)
                 await self.idle()

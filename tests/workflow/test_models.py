@@ -191,3 +191,13 @@ def test_several_addresses_are_replicas_of_one_model(use: str) -> None:
             assert isinstance(models.client(flow.unit, "m"), Fleet)
 
     asyncio.run(main())
+
+
+def test_a_declared_adapter_is_asked_for() -> None:
+    head = "name: x\nmodels:\n  m: {use: vllm, model: m, options: {adapter: formal}}\n"
+    flow = loads("  a: {model: m, prompt: x}", head=head)
+    result = flow.run_sync(models={"m": FakeModel(lambda _: "x")})
+    (failure,) = (outcome.failure for outcome in result.outcomes.values())
+    assert failure is not None
+    assert failure.error == "CapabilityError"
+    assert "adapters" in failure.message

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 CLIENT = frozenset(
     (
-        "adapter",
         "connect_timeout_s",
         "connections",
         "extra_body",
@@ -35,7 +34,7 @@ def check(spec: ModelSpec) -> None:
     if not spec.base_url:
         hint = "such as http://127.0.0.1:8000/v1; or `use: vllm`, which starts a server"
         raise BuildError("a model behind an endpoint needs `base_url`", hint=hint)
-    known(spec.options, CLIENT | {"fleet"})
+    known(spec.options, CLIENT | {"adapter", "fleet"})
     client_options(spec.options)
     fleet_options(spec.options)
 

@@ -15,7 +15,7 @@ from weft.workflow.document.quantity import parse_duration, parse_size
 if TYPE_CHECKING:
     from weft.serving.vllm.spec import ServeSpec
 
-_OWN = frozenset(("fleet", "keep_alive", "kv_cache"))
+_OWN = frozenset(("adapter", "fleet", "keep_alive", "kv_cache"))
 _ELSEWHERE = frozenset(("model", "api_key_env", "kv_cache_bytes", "host", "port"))
 """Fields of a spec that a declaration gives in another way, or not at all."""
 
@@ -23,7 +23,7 @@ _ELSEWHERE = frozenset(("model", "api_key_env", "kv_cache_bytes", "host", "port"
 def check(spec: ModelSpec) -> None:
     """Raises: `BuildError`."""
     if spec.base_url:
-        known(spec.options, openai.CLIENT | {"fleet"}, "option for servers that run already:")
+        known(spec.options, openai.CLIENT | {"adapter", "fleet"}, "option for servers that run already:")
     else:
         known(spec.options, openai.CLIENT | _OWN | _serving_fields())
         serve_spec(spec)

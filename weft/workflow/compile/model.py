@@ -58,6 +58,9 @@ class _Ask:
         self._arguments = value_template(step.arguments)
         self._prompt = template(step.prompt)
         self._system = None if step.system is None else template(step.system)
+        declared = unit.document.models.get(step.model)
+        served = declared is not None and declared.use in ("openai", "vllm")
+        self._adapter = declared.options.get("adapter") if declared and served else None
 
     def work(self, seed: int | None) -> Work:
         async def work(context: NodeContext, inputs: Inputs) -> Any:
@@ -99,6 +102,7 @@ class _Ask:
             tool_choice=step.tool_choice,
             priority=context.priority,
             program=context.program,
+            adapter=self._adapter,
             timeout_s=_later(context.time_left()),
         )
 
