@@ -293,6 +293,40 @@ class TestFailover:
 
         assert play(body, [server])
 
+    def test_a_replica_that_refuses_to_be_looked_at_answers(self) -> None:
+        class Base(Server):
+            """A model without a chat template refuses any message, but not token ids."""
+
+            async def generate(self, request: ModelRequest) -> Any:
+                if request.messages:
+                    self.probes += 1
+                    raise ModelRequestError("no chat template")
+                async for event in super().generate(request):
+                    yield event
+
+        fates = iter([Fate(refuse=True)])
+        server = Base(lambda _: next(fates, Fate()))
+        request = ModelRequest(prompt_token_ids=(1, 2), sampling=Sampling(max_tokens=4))
+
+        async def body(fleet: Fleet, clock: FakeClock) -> str:
+            return (await answer(fleet, request)).text
+
+        assert play(body, [server])
+        assert server.probes == 1
+
+    def test_a_stream_without_an_end_is_broken(self) -> None:
+        class Short(Server):
+            async def generate(self, request: ModelRequest) -> Any:
+                if request.priority == 10**9:
+                    raise ModelUnavailable("short")
+                yield Prefilled((1, 2))
+
+        async def body(fleet: Fleet, clock: FakeClock) -> None:
+            with pytest.raises(ModelUnavailable, match=r"replica 0 .* ended too early"):
+                await answer(fleet, asking())
+
+        play(body, [Short()], failover=0)
+
 
 class TestOverload:
     def test_it_is_asked_again_after_the_time_it_says(self) -> None:
@@ -354,13 +388,46 @@ class TestOverload:
         async def body(fleet: Fleet, clock: FakeClock) -> tuple[int, float]:
             async with asyncio.TaskGroup() as group:
                 for number in range(60):
-                    group.create_task(answer(fleet, asking(str(number), 10)))
+                    group.create_task(complete(fleet, asking(str(number), 10)))
             return fleet.stats().retried, clock.now()
 
         retried, ended_s = play(body, [server], in_flight=16, retries=60, backoff_s=0.1)
         assert retried < 40
         assert ended_s < 3 * 60 / 4 * 1.1
         assert server.most_running == 4
+
+    def test_a_recovered_replica_gets_its_calls_back(self) -> None:
+        """After a refusal half of the calls run; each full round of answers lets one more run."""
+        fates = iter([Fate()] * 7 + [Fate(overloaded_s=1.0)])
+        server = Server(lambda _: next(fates, Fate()))
+
+        async def body(fleet: Fleet, clock: FakeClock) -> None:
+            async with asyncio.TaskGroup() as group:
+                for number in range(200):
+                    group.create_task(complete(fleet, asking(str(number), 3)))
+                await clock.sleep(1.02)
+                assert 4 <= server.running <= 6
+                server.most_running = 0
+
+        play(body, [server], in_flight=8)
+        assert server.most_running == 8
+
+    def test_an_overload_half_way_that_nobody_can_go_on_from_is_an_error(self) -> None:
+        class Halfway(Server):
+            async def generate(self, request: ModelRequest) -> Any:
+                async for event in super().generate(request):
+                    if isinstance(event, TextDelta) and self.tokens > 5:
+                        raise ModelOverloaded("too much")
+                    yield event
+
+        sampling = Sampling(max_tokens=30, temperature=0.7)
+        servers = [Halfway(), Server(able=replace(ABLE, prompt_token_ids=False))]
+
+        async def body(fleet: Fleet, clock: FakeClock) -> None:
+            with pytest.raises(ModelUnavailable, match="too much"):
+                await answer(fleet, asking("river", sampling=sampling))
+
+        play(body, servers)
 
 
 class TestLeaving:

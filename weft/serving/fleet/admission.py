@@ -35,11 +35,6 @@ class Admission:
         self._waiting: list[Ticket] = []
         self._closed: Callable[[], WeftError] | None = None
 
-    @property
-    def waiting(self) -> int:
-        """How many calls wait."""
-        return len(self._waiting)
-
     async def enter(self, ticket: Ticket, bounded: bool = True) -> Replica:
         """Wait until the call may start, and return where. A caller that is cancelled is forgotten.
 

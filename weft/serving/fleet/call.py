@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from weft.core.errors import ModelOverloaded, ModelUnavailable
+from weft.core.errors import ModelError, ModelOverloaded, ModelUnavailable
 from weft.core.ports.model import (
     ModelEvent,
     ModelRequest,
@@ -37,7 +37,7 @@ class Call:
         self._transcript = Transcript(request)
         self._retries = 0
         self._moves = 0
-        self._broken: ModelUnavailable | None = None
+        self._broken: ModelError | None = None
         self._done = False
 
     async def events(self) -> AsyncGenerator[ModelEvent, None]:
@@ -76,9 +76,12 @@ class Call:
         async with aclosing(replica.client.generate(request)) as stream:
             while not self._done:
                 event = await self._desk.next_event(stream, self._ticket, replica, self._deadline)
-                for out in self._seen(event, leg):
+                seen = self._seen(event, leg)
+                if isinstance(event, Completion):
+                    # Now: a caller who has the whole answer may not come back.
+                    self._desk.health.succeeded(replica)
+                for out in seen:
                     yield out
-        self._desk.health.succeeded(replica)
 
     def _seen(self, event: ModelEvent, leg: Leg) -> list[ModelEvent]:
         if isinstance(event, Prefilled):
@@ -104,6 +107,7 @@ class Call:
         if self._retries >= self._desk.options.retries or not may_go_on(self._transcript):
             raise error
         self._retries += 1
+        self._broken = error
         self._desk.stats.retried += 1
 
     def _broke(self, replica: Replica, error: ModelUnavailable) -> None:
