@@ -6,11 +6,11 @@ import platform
 import shutil
 import sys
 import tempfile
+from importlib import metadata
 from pathlib import Path
 
 import psutil
 
-from weft import __version__
 from weft.serving.doctor.check import Check
 from weft.serving.vllm.machine import Machine, this_machine
 from weft.serving.vllm.places import state_folder
@@ -28,7 +28,7 @@ def check_python() -> Check:
 
 def check_weft() -> Check:
     """Which weft this is."""
-    return Check("weft", "ok", __version__)
+    return Check("weft", "ok", metadata.version("weft"))
 
 
 def check_cores(machine: Machine | None = None) -> Check:
