@@ -83,7 +83,7 @@ def test_the_order_among_waiting_calls_never_depends_on_when_it_is_looked_at(
     calls: list[tuple[float, int, int]],
 ) -> None:
     """What is ranked is `waited - patience * remaining`, at any moment after all have come."""
-    order = ProgramOrder(FleetOptions(patience=3.0), start_s=0.0)
+    order = ProgramOrder(FleetOptions(patience=3.0), epoch_s=0.0)
     ranks = []
     for number, (at_s, path, more) in enumerate(sorted(calls)):
         program = Program(str(number), path, path + more)
@@ -96,7 +96,7 @@ def test_the_order_among_waiting_calls_never_depends_on_when_it_is_looked_at(
 
 
 def test_programs_seen_long_ago_are_forgotten() -> None:
-    order = ProgramOrder(FleetOptions(), start_s=0.0)
+    order = ProgramOrder(FleetOptions(), epoch_s=0.0)
     first = order.rank(of("", "kept", 1), 0.0).moment_s
     order.rank(of("", "lost", 1), 0.0)
     for number in range(9_999):
@@ -110,14 +110,17 @@ def test_programs_seen_long_ago_are_forgotten() -> None:
 def test_the_server_is_told_the_same_order_in_milliseconds() -> None:
     server = Server()
 
+    since: list[float] = []
+
     async def body(fleet: Fleet, clock: FakeClock) -> None:
         await clock.sleep(2.0)
+        since.append(clock.wall().timestamp() * 1000)
         await answer(fleet, of("x", "p", 3, 1))
         await answer(fleet, of("y", "p", 3, 3))
 
     play(body, [server], patience=4)
-    # Two seconds after the start, 3 weights of patience 4: at 14 s; and 2 weights beside the path.
-    assert [request.priority for request in server.requests] == [-14002, -14000]
+    # On arrival, and 3 weights of patience 4 later: 12 s; and 2 weights beside the path.
+    assert [-request.priority - since[0] for request in server.requests] == [12002, 12000]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,9 @@ class Fleet:
             Replica(client, options.in_flight, f"replica {number} of {client!r}")
             for number, client in enumerate(replicas)
         ]
-        self._order = ProgramOrder(options, clock.now())
+        # On the wall clock, so that all who share a server send it numbers of one scale.
+        epoch_s = clock.now() - clock.wall().timestamp()
+        self._order = ProgramOrder(options, epoch_s)
         admission = Admission(self._replicas, options, clock, self._stats)
         health = Health(self._replicas, options, clock, admission)
         self._desk = Desk(admission, health, options, self._stats)

@@ -45,9 +45,10 @@ class ProgramOrder:
     each step of its priority.
     """
 
-    def __init__(self, options: FleetOptions, start_s: float) -> None:
+    def __init__(self, options: FleetOptions, epoch_s: float) -> None:
+        """`epoch_s` is where moments count from, on the clock that tells arrivals."""
         self._options = options
-        self._start_s = start_s
+        self._epoch_s = epoch_s
         self._seconds = options.patience * options.seconds_per_weight
         self._since: OrderedDict[str, float] = OrderedDict()
         self._count = 0
@@ -55,7 +56,7 @@ class ProgramOrder:
     def rank(self, request: ModelRequest, now_s: float, warm: bool = False) -> Rank:
         """The place of `request`, which arrives at `now_s`; `warm` calls come after all others."""
         self._count += 1
-        now_s -= self._start_s
+        now_s -= self._epoch_s
         if warm:
             return Rank(now_s + _WARM_DELAY_S, 0.0, self._count)
         if self._options.order == "arrival":
