@@ -153,13 +153,13 @@ def main() -> None:
         prog="python -m evals.plan_serve",
         description="How well deployments of vLLM on this CPU are predicted.",
     )
-    parser.add_argument("--quick", action="store_true", help="six configurations, one round each")
+    parser.add_argument("--quick", action="store_true", help="six configurations, two rounds each")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw predicted over measured")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, _terminated)  # servers are ended on the way out
     try:
-        rows = evaluate(QUICK, 40, 1) if arguments.quick else evaluate(FULL, 64, 3)
+        rows = evaluate(QUICK, 40, 2) if arguments.quick else evaluate(FULL, 64, 3)
     except ServerFailed as failed:
         raise SystemExit(str(failed)) from failed
     print(table(rows))

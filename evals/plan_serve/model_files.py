@@ -7,12 +7,14 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer, models
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers.utils.logging import disable_progress_bar
 
 VOCAB = 8_192
 
 
 def make_model(folder: Path, *, layers: int, hidden: int, width: int, head_dim: int) -> Path:
     """Write a model of 8 heads with 4 for keys and values, and a tokenizer of `VOCAB` words."""
+    disable_progress_bar()
     config = LlamaConfig(
         vocab_size=VOCAB,
         hidden_size=hidden,
