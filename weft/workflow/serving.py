@@ -3,7 +3,7 @@
 from weft.serving.vllm.detached import Terms
 from weft.serving.vllm.entry import Entry
 from weft.serving.vllm.launch import Launch
-from weft.serving.vllm.serve import launches, serve, serve_detached
+from weft.serving.vllm.serve import across_machines, launches, serve, serve_detached
 from weft.serving.vllm.spec import Device, Dtype, ServeSpec
 from weft.serving.vllm.speculative import parse_decode
 from weft.serving.vllm.stopping import chosen, servings, stop
@@ -16,6 +16,7 @@ __all__ = [
     "Launch",
     "ServeSpec",
     "Terms",
+    "across_machines",
     "chosen",
     "launches",
     "parse_decode",

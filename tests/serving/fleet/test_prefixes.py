@@ -188,8 +188,7 @@ def test_a_group_overflows_when_its_replica_is_much_busier() -> None:
     assert [len(server.requests) for server in servers] == [8, 4]
 
 
-def test_a_small_bound_makes_the_slack_small() -> None:
-    """A replica must not idle while calls wait for their own, which is full."""
+def test_no_replica_idles_while_calls_wait_for_another() -> None:
     servers = [Server(), Server()]
 
     async def body(fleet: Fleet, clock: FakeClock) -> None:
@@ -197,9 +196,24 @@ def test_a_small_bound_makes_the_slack_small() -> None:
             for number in range(4):
                 tasks.create_task(answer(fleet, asking(str(number), cache_prefix="tree")))
             await settle()
-            assert [server.running for server in servers] == [2, 1]
+            assert [server.running for server in servers] == [2, 2]
 
     play(body, servers, in_flight=2)
+
+
+def test_a_free_place_goes_to_a_call_that_belongs_there() -> None:
+    """Both are full, and the oak's next call is first in line: it only takes what nobody wants."""
+    servers = [Server(prefill_s=5.0), Server(prefill_s=1.0)]
+
+    async def body(fleet: Fleet, clock: FakeClock) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for priority, tree in ((9, "oak"), (8, "elm"), (7, "oak"), (6, "elm"), (5, "elm")):
+                request = asking(f"{tree} {priority}", cache_prefix=tree, priority=priority)
+                tasks.create_task(answer(fleet, request))
+
+    play(body, servers, in_flight=1)
+    seen = [[request.messages[0].content for request in server.requests] for server in servers]
+    assert seen == [["oak 9"], ["elm 8", "elm 6", "elm 5", "oak 7"]]
 
 
 class TestWarming:

@@ -9,7 +9,9 @@ import pytest
 
 from tests.serving.vllm.engines import CPU, CUDA, model
 from weft.core.errors import SpecError
+from weft.serving.vllm import serve
 from weft.serving.vllm.ray import ray_commands
+from weft.serving.vllm.serve import across_machines
 from weft.serving.vllm.spec import ServeSpec
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "vllm_ray.txt"
@@ -30,6 +32,14 @@ def drawn(folder: Path) -> str:
 def test_commands_for_several_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "s3cret")
     assert drawn(tmp_path) == GOLDEN.read_text("utf-8")
+
+
+def test_a_machine_without_a_gpu_can_say_what_to_type_on_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serve, "installed_engine", lambda: CPU)
+    spec = ServeSpec("owner/model", nodes=2, tp=2)
+    assert across_machines(spec) == ray_commands(spec, CUDA)
 
 
 def test_what_needs_no_ray_or_cannot_have_it() -> None:

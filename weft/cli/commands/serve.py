@@ -124,6 +124,9 @@ def serve(
             extra=_flags(extra or []),
         )
         terms = serving.Terms(drain_s=times[0], start_timeout_s=times[1])
+        if dry_run and nodes > 1:
+            typer.echo(serving.across_machines(spec), nl=False)
+            return
         if dry_run:
             print_commands(serving.launches(spec, terms), spec)
             return

@@ -27,9 +27,10 @@ class FleetOptions:
                         to one that the server itself lets wait
     affinity            calls of one program, or of one prefix, go to the same replica
     slack               how many calls busier that replica may be than the idlest one before a call
-                        goes elsewhere; a quarter of `in_flight` at most
+                        goes elsewhere. It also does when the replica is full and another one
+                        would idle
     in_flight           most calls running on one replica; None: no bound
-    max_waiting         most calls that wait here for a replica
+    max_waiting         most calls that wait here for a replica or for a prefix
     retries             how often a call is asked again when replicas are overloaded
     failover            how often a call goes on elsewhere when its replica breaks; 0 also keeps
                         broken replicas in use

@@ -25,14 +25,14 @@ class Router:
         self._homes: OrderedDict[str, Replica] = OrderedDict()
 
     def choose(self, ticket: Ticket, usable: Sequence[Replica]) -> Replica:
-        """One of `usable`, which is not empty. It may have no room: then the call should wait."""
+        """The best of `usable`, which is not empty, for this call. It may have no room now."""
         idlest = min(usable, key=lambda replica: replica.load)
         if not self._options.affinity:
             return idlest
         home = self._homes.get(ticket.group) if ticket.group is not None else None
         if home not in usable:
             home = self._warmest(ticket, usable)
-        if home is None or home.running - idlest.running > self._slack(home):
+        if home is None or home.running - idlest.running > self._options.slack:
             return idlest
         return home
 
@@ -54,6 +54,3 @@ class Router:
             return None
         equal = [replica for blocks, replica in shared if blocks == longest]
         return min(equal, key=lambda replica: replica.load)
-
-    def _slack(self, home: Replica) -> float:
-        return min(self._options.slack, max(1, home.limit.calls // 4))

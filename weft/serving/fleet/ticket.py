@@ -19,17 +19,26 @@ if TYPE_CHECKING:
 class Ticket:
     """A call that waits or runs. `group` names the calls that belong on one replica.
 
-    `granted` is set to the replica once the call may start. `timer` runs while the call waits for
-    another's prefill, and ends in `held_enough`. `pending`: its own prefill is still to come.
+    granted      set to the replica once the call may start
+    held         where and for which block of its prompt it waits, while it does
+    timer        runs from the first of such waits to the start, and ends in `held_enough`
+    pending      it runs, and its own prompt is still to be computed
     """
 
     rank: Rank
     chain: Chain
     group: str | None
     granted: asyncio.Future[Replica] = field(init=False)
+    held: tuple[Replica, int] | None = None
     timer: Timer | None = None
     held_enough: bool = False
     pending: bool = False
+
+    def stop_timer(self) -> None:
+        """It waits no longer."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
 
 def group_of(request: ModelRequest) -> str | None:

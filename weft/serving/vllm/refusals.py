@@ -65,7 +65,7 @@ def _refuse_device(spec: ServeSpec, engine: Engine) -> None:
     if spec.nodes > 1 and cpu:
         raise SpecError(
             "several nodes need vLLM's Ray executor, and vLLM refuses Ray on a CPU",
-            hint="use replicas: one server for each machine",
+            hint="use replicas; --dry-run prints what to type on machines with GPUs",
         )
     if spec.nodes > spec.ranks:
         raise SpecError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from weft.core.errors import StartError
 from weft.serving.vllm import registry
@@ -14,8 +15,10 @@ from weft.serving.vllm.command import checked, maker
 from weft.serving.vllm.demand import until_ready
 from weft.serving.vllm.detached import Terms, entry_for, start
 from weft.serving.vllm.entry import Entry
+from weft.serving.vllm.installed import installed_engine
 from weft.serving.vllm.launch import Launch
 from weft.serving.vllm.processes import Identity, end_leftovers
+from weft.serving.vllm.ray import ray_commands
 from weft.serving.vllm.spec import ServeSpec
 from weft.serving.vllm.stopping import stop
 from weft.serving.vllm.supervisor import Supervisor
@@ -52,6 +55,15 @@ def serve_detached(spec: ServeSpec, terms: Terms, show: Show) -> Entry:
     if ready is None:
         raise StartError(f"{entry.id} was stopped while it started")
     return ready
+
+
+def across_machines(spec: ServeSpec) -> str:
+    """What to type on which machine, for `spec.nodes` of them with GPUs; none has to be here.
+
+    Raises: `EngineMissing`, `SpecError`, `ModelNotFound`.
+    """
+    engine = installed_engine()
+    return ray_commands(checked(spec), replace(engine, distribution="vllm", platform="cuda"))
 
 
 def launches(spec: ServeSpec, terms: Terms) -> list[Launch]:
