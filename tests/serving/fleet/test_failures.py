@@ -396,6 +396,29 @@ class TestOverload:
         assert ended_s < 3 * 60 / 4 * 1.1
         assert server.most_running == 4
 
+    def test_refusals_of_one_moment_count_once(self) -> None:
+        class Slow(Server):
+            async def generate(self, request: ModelRequest) -> Any:
+                await asyncio.sleep(0.1)
+                running.append(self.running)
+                if len(running) <= 8:
+                    raise ModelOverloaded("busy", retry_after_s=1.0)
+                async for event in super().generate(request):
+                    yield event
+
+        running: list[int] = []
+        server = Slow(token_s=1.0)
+
+        async def body(fleet: Fleet, clock: FakeClock) -> FleetStats:
+            async with asyncio.TaskGroup() as group:
+                for number in range(8):
+                    group.create_task(complete(fleet, asking(str(number), 3)))
+                await clock.sleep(1.5)
+                assert server.running == 4
+            return fleet.stats()
+
+        assert play(body, [server], in_flight=8).retried == 8
+
     def test_a_recovered_replica_gets_its_calls_back(self) -> None:
         """After a refusal half of the calls run; each full round of answers lets one more run."""
         fates = iter([Fate()] * 7 + [Fate(overloaded_s=1.0)])

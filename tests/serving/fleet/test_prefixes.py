@@ -13,7 +13,7 @@ from weft.core.errors import ModelRequestError
 from weft.core.fakes import FakeClock
 from weft.core.ports import ModelRequest, Program, Sampling
 from weft.core.values import Message, ToolSpec
-from weft.serving.fleet import Fleet, FleetStats
+from weft.serving.fleet import Fleet, FleetStats, routing
 from weft.serving.fleet.prefixes import BLOCK_CHARS, Prefixes, chain_of
 
 
@@ -174,6 +174,20 @@ def test_calls_of_one_group_stay_together(group: dict[str, Any]) -> None:
 
     assert count(affinity=True) == [6, 0]
     assert count(affinity=False) == [3, 3]
+
+
+def test_groups_seen_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routing, "_REMEMBERED_GROUPS", 2)
+    servers = [Server(), Server()]
+
+    async def body(fleet: Fleet, clock: FakeClock) -> None:
+        for tree in ("oak", "elm", "ash", "oak"):
+            await answer(fleet, asking(tree, cache_prefix=tree))
+
+    play(body, servers)
+    trees = [[request.messages[0].content for request in server.requests] for server in servers]
+    # The oak's place is lost, so it goes where there was less to do so far.
+    assert trees == [["oak", "ash"], ["elm", "oak"]]
 
 
 def test_a_group_overflows_when_its_replica_is_much_busier() -> None:
