@@ -275,7 +275,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for row in found:
         print(f"{row.case:<34}  {row.metric:<24}  {row.value:10.2f} {row.unit}")
     if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in found], indent=1) + "\n")
+        said = {"rows": [asdict(row) for row in found]}
+        given.json.write_text(json.dumps(said, indent=1) + "\n")
 
 
 if __name__ == "__main__":
