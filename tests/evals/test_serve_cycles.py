@@ -19,7 +19,7 @@ def test_every_kind_of_death_leaves_nothing(
     weft = [sys.executable, "-m", "tests.serving.vllm.fake_weft", "weft"]
     monkeypatch.setattr(serve_cycles, "WEFT", weft)
     serve_cycles.main(["--quick", "--json", str(tmp_path / "rows.json")])
-    rows = json.loads((tmp_path / "rows.json").read_text())
+    rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     found = {(r["case"], r["metric"]): r["value"] for r in rows if r["case"].endswith(" all")}
     for metric in ("leftover_processes", "busy_ports", "leftover_shared_memory"):
         assert found["serve cycles: all", metric] == 0
