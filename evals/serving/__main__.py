@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import signal
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,6 +26,7 @@ from weft.serving.weights import locate
 def main() -> None:
     """Evaluate; print the table; write what was asked for."""
     arguments = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server has to end with us
     try:
         rows = asyncio.run(_evaluate(arguments))
     except (EvaluationError, ModelNotFound) as error:
@@ -43,7 +46,11 @@ async def _evaluate(arguments: argparse.Namespace) -> list[Row]:
     if arguments.knobs:
         return await sweep(model, arguments.dtype)
     effort = QUICK if arguments.quick else FULL
-    effort = replace(effort, rounds=arguments.rounds or effort.rounds)
+    effort = replace(
+        effort,
+        rounds=arguments.rounds or effort.rounds,
+        programs=arguments.programs or effort.programs,
+    )
     evaluation = Evaluation(model, effort, arguments.dtype, arguments.systems)
     await evaluation.run()
     return evaluation.rows
@@ -63,6 +70,7 @@ def _arguments() -> argparse.Namespace:
         help="in bfloat16 the answers depend on what else is in the batch (default: float32)",
     )
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds of the main systems")
+    parser.add_argument("--programs", type=int, metavar="N", help="programs in a trace")
     parser.add_argument(
         "--systems",
         type=_names,
