@@ -23,7 +23,11 @@ _ELSEWHERE = frozenset(("model", "api_key_env", "kv_cache_bytes", "host", "port"
 def check(spec: ModelSpec) -> None:
     """Raises: `BuildError`."""
     if spec.base_url:
-        known(spec.options, openai.CLIENT | {"adapter", "fleet"}, "option for servers that run already:")
+        known(
+            spec.options,
+            openai.CLIENT | {"adapter", "fleet"},
+            "option for servers that run already:",
+        )
     else:
         known(spec.options, openai.CLIENT | _OWN | _serving_fields())
         serve_spec(spec)
