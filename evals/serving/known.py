@@ -39,20 +39,20 @@ def known_parts(program: Program) -> list[Known]:
 
 
 def new_tokens(program: Program) -> dict[str, int]:
-    """How many tokens of each call's prompt no call before it has computed, by the call's name."""
-    tokens = sizes(program)
+    """How many tokens of each call's prompt no call before it has computed, by the call's name.
+
+    Siblings that share a prefix leave it to the first of them.
+    """
+    tokens, calls = sizes(program), program.calls
     return {
-        call.name: size(_unseen(call.prompt, _before(program, call)), tokens)
-        for call in program.calls
+        call.name: size(_unseen(call.prompt, calls[:place]), tokens)
+        for place, call in enumerate(calls)
     }
 
 
 def computed_tokens(program: Program) -> int:
     """How many prompt tokens a server with room for everything computes for the whole program."""
-    tokens, calls = sizes(program), program.calls
-    return sum(
-        size(_unseen(call.prompt, calls[:place]), tokens) for place, call in enumerate(calls)
-    )
+    return sum(new_tokens(program).values())
 
 
 def _before(program: Program, call: Call) -> list[Call]:

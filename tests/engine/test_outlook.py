@@ -95,3 +95,23 @@ def test_the_time_left_is_the_least_of_timeout_budget_and_deadline() -> None:
     assert play(node("a", grows, limit=limit)).value("a/x") == 19
     degrading = Limit(Budget(seconds=20), "degrade")
     assert play(node("a", grows, limit=degrading)).value("a/x") is None
+
+
+def test_the_work_left_is_that_of_nodes_which_spend() -> None:
+    async def work(context: NodeContext, inputs: Inputs) -> float | None:
+        return context.program.work
+
+    async def grows(context: NodeContext, inputs: Inputs) -> Grow:
+        nodes = tuple(node(f"{context.scope}/{i}", work, weight=2, spends=True) for i in range(2))
+        return Grow(nodes, tuple(n.id for n in nodes))
+
+    played = play(
+        node("model", work, weight=5, spends=True),
+        node("tool", work, "model", weight=7),
+        node("map", grows, "tool"),
+        node("last", work, "map", weight=1, spends=True),
+    )
+    assert played.value("model") == 6  # what is to grow is not known yet
+    assert played.value("tool") == 1
+    assert played.value("map") == [5, 5]
+    assert played.value("last") == 1

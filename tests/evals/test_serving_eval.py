@@ -26,7 +26,12 @@ from evals.serving.rows import equal_outputs, figures, latency_rows, percentile,
 from evals.serving.server import Counters, read
 from evals.serving.speed import Speed
 from evals.serving.systems.catalogue import SYSTEMS
-from evals.serving.systems.on_weft import Knowledge, OnWeft
+from evals.serving.systems.on_weft import (
+    ANSWER_TOKENS_PER_S,
+    PROMPT_TOKENS_PER_S,
+    Knowledge,
+    OnWeft,
+)
 from evals.serving.systems.plain import Plain
 from evals.serving.traffic import KINDS, MOST_CONTEXT, Traffic
 from weft.core.fakes import FakeClock
@@ -245,14 +250,17 @@ def test_plain_requests_know_no_program_and_those_of_weft_do():
     assert first is not None
     assert second is not None
     assert first.id == second.id == "chain"
-    assert first.remaining == pytest.approx(3 / 2_000 + 4 / 50 + 2.0 + 2 / 2_000 + 3 / 50)
-    assert second.remaining == pytest.approx(2 / 2_000 + 3 / 50)
+    calls_s = [3 / PROMPT_TOKENS_PER_S + 4 / ANSWER_TOKENS_PER_S]
+    calls_s.append(2 / PROMPT_TOKENS_PER_S + 3 / ANSWER_TOKENS_PER_S)
+    assert first.remaining == pytest.approx(sum(calls_s) + 2.0)
+    assert first.work == pytest.approx(first.remaining - 2.0)
+    assert second.remaining == pytest.approx(calls_s[1])
 
 
 def test_a_race_counts_as_its_quickest_call():
     _, model = played([RACE])
     paths = [request.program.path for request in model.requests if request.program]
-    assert paths == pytest.approx([1 / 2_000 + 2 / 50] * 3)
+    assert paths[0] == pytest.approx(1 / PROMPT_TOKENS_PER_S + 2 / ANSWER_TOKENS_PER_S)
 
 
 def test_the_next_prompt_is_warmed_while_a_tool_runs():

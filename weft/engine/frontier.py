@@ -17,12 +17,15 @@ Decided = tuple[NodeState, Verdict]
 class Frontier:
     """All node states of a run, and the edges between them.
 
+    `work` is the weight of the nodes that spend tokens or money and have not ended.
+
     `add`, `ended` and `grew` yield the nodes whose inputs are decided by that, each with the
     verdict. A node is yielded once; one that is no longer pending is never yielded.
     """
 
     def __init__(self) -> None:
         self.states: dict[NodeId, NodeState] = {}
+        self.work = 0.0
 
     def add(
         self, nodes: Sequence[Node], ranks: Mapping[NodeId, float], parent: NodeState | None
@@ -34,6 +37,8 @@ class Frontier:
             state = NodeState(node, len(states), ranks[node.id], parent)
             states[node.id] = state
             added.append(state)
+            if node.policy.spends:
+                self.work += node.policy.weight
         if parent is not None:
             parent.open += len(added)
             if parent.children is None:
@@ -74,6 +79,8 @@ class Frontier:
 
     def ended(self, source: NodeState) -> Iterator[Decided]:
         """`source` has its outcome."""
+        if source.node.policy.spends:
+            self.work -= source.node.policy.weight
         for waiting in source.dependents or ():
             yield from self._arrive(waiting, source)
         if source.watchers is not None and not source.streams:

@@ -52,7 +52,7 @@ class Lifecycle:
         self.ledger = Ledger(options.limit, 0.0)
         self._graph = graph
         self._seed = options.seed
-        self._frontier = Frontier()
+        self.frontier = Frontier()
         self._slots = Slots(options.max_concurrency, options.limits)
         self._ready: deque[NodeState] = deque()
         self._ended: deque[NodeState] = deque()
@@ -60,11 +60,11 @@ class Lifecycle:
     @property
     def states(self) -> dict[NodeId, NodeState]:
         """Every node of the run; read only."""
-        return self._frontier.states
+        return self.frontier.states
 
     def begin(self) -> None:
         """Take in the nodes of the graph."""
-        self._decide(self._frontier.add(self._graph.nodes, self._graph.ranks, None))
+        self._decide(self.frontier.add(self._graph.nodes, self._graph.ranks, None))
 
     def settle(self) -> list[Command]:
         """Start whoever may start, until nothing moves; hand over the commands."""
@@ -81,7 +81,7 @@ class Lifecycle:
         """Tell everybody who waits about the nodes that have just ended."""
         while self._ended:
             state = self._ended.popleft()
-            self._decide(self._frontier.ended(state))
+            self._decide(self.frontier.ended(state))
             if state.parent is not None:
                 self._child_ended(state.parent, state)
 
@@ -94,7 +94,7 @@ class Lifecycle:
     def _checked(self, parent: NodeState, nodes: Sequence[Node]) -> dict[NodeId, float]:
         """The ranks of `nodes`, if they can be appended to `parent`; changes nothing."""
         order = check(nodes, self.states)
-        self._frontier.refuse_deadlock(nodes, parent)
+        self.frontier.refuse_deadlock(nodes, parent)
         return ranks(nodes, order, parent.rank)
 
     def _append(
@@ -103,7 +103,7 @@ class Lifecycle:
         scope = parent.node.id
         self.out.append(GraphGrew(scope, tuple(info(n, scope) for n in nodes), self.now))
         self.open += len(nodes)
-        self._decide(self._frontier.add(nodes, longest, parent))
+        self._decide(self.frontier.add(nodes, longest, parent))
 
     def _decide(self, decided: Iterable[Decided]) -> None:
         for state, verdict in decided:
@@ -187,7 +187,7 @@ class Lifecycle:
             return
         state.growth = growth
         self._append(state, grow.nodes, longest)
-        self._decide(self._frontier.grew(state))
+        self._decide(self.frontier.grew(state))
         verdict = growth.count.start()
         if verdict is not None:
             self._joined(state, growth, verdict)
@@ -272,7 +272,7 @@ class Lifecycle:
 
     def rest(self, state: NodeState, until: NodeState) -> None:
         """The work of `state` waits for the end of `until`, and holds no slot any more."""
-        self._frontier.refuse_waiting(state, [until])
+        self.frontier.refuse_waiting(state, [until])
         before = [other for other in state.awaited or () if other.phase is not Phase.ENDED]
         state.awaited = [*before, until]
         if state.slotted:
@@ -378,7 +378,7 @@ class Lifecycle:
     def _let_go(self, decided: NodeState) -> None:
         """Cancel the branches that `decided` no longer waits for and nobody else needs."""
         failure = Cancelled(f"{decided.node.id} was decided without it").failure()
-        doubtful = self._frontier.sources(decided)
+        doubtful = self.frontier.sources(decided)
         while doubtful:
             state = doubtful.pop()
             if state.phase is Phase.ENDED or state.node.id in self._graph.keep:
@@ -386,7 +386,7 @@ class Lifecycle:
             if not needed(state, besides=decided):
                 state.tolerated = True
                 self.cancel([*state.inside(), state], failure)
-                doubtful += self._frontier.sources(state)
+                doubtful += self.frontier.sources(state)
 
     def end_all(self, failure: Failure) -> None:
         """Cancel every node that has not ended."""

@@ -53,7 +53,7 @@ class NodeContext(Protocol):
 
     @property
     def program(self) -> Program:
-        """The run, the remaining critical path from this node, and that of the whole run."""
+        """The run, the remaining critical path from this node and of the run, the work left."""
 
     def log(self, text: str) -> None:
         """Show people a line (event `NodeLogged`)."""

@@ -5,20 +5,21 @@ Computed only when a node asks; changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from heapq import heapify, heappop
 from itertools import islice
 
-from weft.core.ids import NodeId
+from weft.engine.frontier import Frontier
 from weft.engine.ledger import Ledger
 from weft.engine.state import NodeState, Phase
 
 
 class Outlook:
-    """The view ahead from one run. `states` may grow and nodes may end between two questions."""
+    """The view ahead from one run, which may grow and go on between two questions."""
 
-    def __init__(self, states: Mapping[NodeId, NodeState], ledger: Ledger) -> None:
-        self._states = states
+    def __init__(self, frontier: Frontier, ledger: Ledger) -> None:
+        self._frontier = frontier
+        self._states = frontier.states
         self._ledger = ledger
         self._longest: list[tuple[float, int, NodeState]] = []
         self._seen = 0
@@ -34,6 +35,10 @@ class Outlook:
         while longest and longest[0][2].phase is Phase.ENDED:
             heappop(longest)
         return -longest[0][0] if longest else 0.0
+
+    def work(self) -> float:
+        """The weight of all nodes that spend and have not ended. What is to grow is not known."""
+        return max(0.0, self._frontier.work)
 
     def time_left(self, state: NodeState, now_s: float, deadline_s: float | None) -> float | None:
         """Seconds until something ends `state`: a timeout, a budget or the run's deadline."""

@@ -296,7 +296,8 @@ class Run:
 
     def program(self, state: NodeState) -> Program:
         """Where a node stands in this run."""
-        return Program(self.id, state.rank, max(state.rank, self._scheduler.remaining()))
+        path, work = self._scheduler.remaining()
+        return Program(self.id, state.rank, max(state.rank, path), work)
 
     async def outcome(self, waiting: NodeState, node: NodeId) -> Outcome:
         """Wait, in the work of `waiting`, for the end of a node."""

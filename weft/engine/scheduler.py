@@ -39,7 +39,7 @@ class Scheduler:
         self.reasons: list[str] = []
         self._options = options
         self._nodes = Lifecycle(graph, options)
-        self._outlook = Outlook(self._nodes.states, self._nodes.ledger)
+        self._outlook = Outlook(self._nodes.frontier, self._nodes.ledger)
 
     @property
     def states(self) -> dict[NodeId, NodeState]:
@@ -115,9 +115,9 @@ class Scheduler:
         """The smallest token allowance left for `state`; None when there is no limit."""
         return self._nodes.ledger.tokens_left(state)
 
-    def remaining(self) -> float:
-        """The run's remaining critical path, in weights."""
-        return self._outlook.remaining()
+    def remaining(self) -> tuple[float, float]:
+        """The run's remaining critical path, and the work left for what spends; in weights."""
+        return self._outlook.remaining(), self._outlook.work()
 
     def time_left(self, state: NodeState, now_s: float) -> float | None:
         """Seconds until a timeout, a budget or the deadline ends `state`; None: nothing does."""

@@ -15,7 +15,7 @@ from weft.serving.openai import OpenAIModel
 CONNECTIONS = 512
 """More than there are ever requests: no system waits for a connection."""
 
-IN_FLIGHT = 16
+IN_FLIGHT = 12
 """Requests at once on one server. Here 16 write three quarters of the tokens a second that 32 do.
 
 Which server bears how many is a matter of its hardware; see the case `concurrency` of `--knobs`.

@@ -17,11 +17,11 @@ from weft.core.ids import NodeId, RunId
 from weft.core.ports import ModelClient, ModelRequest, Warmable, complete
 from weft.engine import Edge, Graph, Inputs, Join, Node, NodeContext, Policy, Run, Work
 
-PROMPT_TOKENS_PER_S = 2_000
-ANSWER_TOKENS_PER_S = 50
-"""A call's expected seconds: its new prompt tokens and its answer at these speeds.
+PROMPT_TOKENS_PER_S = 870
+ANSWER_TOKENS_PER_S = 375
+"""What a call takes of the server, in seconds: its new prompt tokens and its answer.
 
-They are about those of one request here; only their proportion, 40 to 1, orders anything.
+The speeds are those of the server here when it batches; their proportion is what orders calls.
 """
 
 
@@ -92,7 +92,10 @@ class _Nodes:
 
     def _node(self, step: Step) -> Node:
         edges = tuple(Edge(NodeId(name), name) for name in step.after)
-        policy = Policy(weight=self._expected_s[step.name] if self._knowledge.lengths else 1.0)
+        policy = Policy(
+            weight=self._expected_s[step.name] if self._knowledge.lengths else 1.0,
+            spends=isinstance(step, Call),
+        )
         match step:
             case Call():
                 return Node(NodeId(step.name), self._ask(step), edges, policy=policy, kind="model")

@@ -161,3 +161,11 @@ def test_a_full_queue_refuses() -> None:
         return fleet.stats().most_waiting
 
     assert play(body, [Server()], in_flight=2, max_waiting=2) == 2
+
+
+def test_between_programs_the_work_left_counts_where_it_is_known() -> None:
+    order = ProgramOrder(FleetOptions(patience=2.0), epoch_s=0.0)
+    wide = asking("x", program=Program("wide", 1, 1, work=8))
+    deep = asking("y", program=Program("deep", 5, 5, work=5))
+    assert order.rank(wide, 0.0).moment_s == 16
+    assert order.rank(deep, 0.0).moment_s == 10

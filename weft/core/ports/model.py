@@ -39,12 +39,14 @@ class Program:
     """The program that a call is part of, and where the call stands in it.
 
     `path` is the longest way from this call to the end of the program, the call included;
-    `remaining` is that of the whole program, so never less. Both in one unit, the weights of nodes.
+    `remaining` is that of the whole program, so never less. `work` is all that models still have to
+    do for it, as far as it is known; None: nobody knows. All in one unit, the weights of nodes.
     """
 
     id: str
     path: float = 1.0
     remaining: float = 1.0
+    work: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

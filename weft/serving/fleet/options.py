@@ -43,7 +43,7 @@ class FleetOptions:
 
     order: Order = "program"
     seconds_per_weight: float = 1.0
-    patience: float = 10.0
+    patience: float = 30.0
     warm_prefix: bool = True
     min_shared_chars: int = 1000
     hold_s: float = 10.0

@@ -34,9 +34,11 @@ class Rank:
 
 
 class ProgramOrder:
-    """Shortest remaining critical path first, aged.
+    """Shortest remaining work first, aged; within a program the longest path first.
 
-    Shortest remaining work first gives the least mean latency, and starves long programs. Ageing
+    Programs share a server, so that what counts between them is how much they still want of it: the
+    work, or the critical path where nobody knows the work. The shortest first gives the least mean
+    latency, and starves long programs. Ageing
     mends that: the place of a waiting program improves by one for every second. As all that wait
     age alike, their order never changes while they wait, so a number that is fixed on arrival will
     do: when the program arrived plus `patience` times its remaining seconds.
@@ -64,7 +66,8 @@ class ProgramOrder:
         program = request.program
         if program is None:
             return Rank(now_s + (1 - request.priority) * self._seconds, 0.0, self._count)
-        moment_s = self._arrival(program.id, now_s) + program.remaining * self._seconds
+        left = program.remaining if program.work is None else program.work
+        moment_s = self._arrival(program.id, now_s) + left * self._seconds
         return Rank(moment_s, program.remaining - program.path, self._count)
 
     def _arrival(self, program: str, now_s: float) -> float:

@@ -27,7 +27,7 @@ def model(step: ModelNode, unit: Unit, services: Services, retry: Retry | None) 
     if step.samples is None:
         return ask.work(step.seed)
     count, first = step.samples, services.seed if step.seed is None else step.seed
-    policy = Policy(resource=step.model, spends=True, retry=retry)
+    policy = Policy(resource=step.model, spends=True, retry=retry, weight=step.weight)
 
     async def work(context: NodeContext, inputs: Inputs) -> Grow:
         nodes = tuple(
