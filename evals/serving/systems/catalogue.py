@@ -16,7 +16,7 @@ CONNECTIONS = 512
 """More than there are ever requests: no system waits for a connection."""
 
 IN_FLIGHT = 12
-"""Requests at once on one server. Here 16 write three quarters of the tokens a second that 32 do.
+"""Requests at once on one server: fewer keep the order effective, more use its batching.
 
 Which server bears how many is a matter of its hardware; see the case `concurrency` of `--knobs`.
 """

@@ -41,7 +41,7 @@ class ProgramOrder:
     latency, and starves long programs. Ageing
     mends that: the place of a waiting program improves by one for every second. As all that wait
     age alike, their order never changes while they wait, so a number that is fixed on arrival will
-    do: when the program arrived plus `patience` times its remaining seconds.
+    do: when the program arrived plus `patience` times the seconds that are left of it.
 
     A call without a program counts as a program of one call, moved ahead by one unit of weight for
     each step of its priority.
