@@ -8,6 +8,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── TypeMismatch         an output feeds a parameter that cannot take it
 │   ├── DuplicateName        two writers of one name
 │   ├── JoinError            a join that can never be decided, or whose branches nobody owns
+│   ├── PlanError            a plan is wrong at a place: line, column, step
 │   └── InputError           a run was given wrong inputs
 ├── RunError                 the engine ended a node or a run
 │   ├── NodeTimeout          one node took longer than it may           (retryable)
@@ -17,6 +18,8 @@ WeftError                    stage, node, retryable, hint
 │   ├── LoopLimit            a loop reached its bound without its condition
 │   ├── Cancelled            somebody cancelled the run, the branch or the sample
 │   ├── NodeFailed           a plain exception escaped from a node's own code
+│   ├── AgentError           an agent ended without an answer: rounds, steps or ways are used up
+│   ├── RouteError           no way is left to a goal, and nobody took it over
 │   └── StoreError           a result store cannot be opened, read or written
 ├── ToolError                a tool call went wrong
 │   ├── ToolNotFound         no tool of that name
@@ -145,6 +148,33 @@ class JoinError(BuildError):
     """A join that can never be decided, or that reaches into branches which another scope owns."""
 
 
+class PlanError(BuildError):
+    """A plan that a model or a person wrote is wrong at one place.
+
+    `line` and `column` count from 1 in the plan's text, `step` is the number of the step it is
+    about; None where there is none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int = 1,
+        column: int = 1,
+        step: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.line = line
+        self.column = column
+        self.step = step
+
+    def __str__(self) -> str:
+        about = f"step {self.step}: " if self.step is not None else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"plan:{self.line}:{self.column}: {about}{self.message}{hint}"
+
+
 class InputError(BuildError):
     """The inputs given to a run do not fit what the workflow declares."""
 
@@ -181,6 +211,14 @@ class Cancelled(RunError):
 
 class NodeFailed(RunError):
     """A plain exception escaped from a node's own code."""
+
+
+class AgentError(RunError):
+    """An agent ended without an answer: its rounds, steps or budget are used up."""
+
+
+class RouteError(RunError):
+    """Every way to a goal failed, the goal could not be lowered, and nobody took it over."""
 
 
 class StoreError(RunError):

@@ -54,8 +54,9 @@ class ModelRequest:
     """One model call.
 
     Exactly one of `messages` (chat, templated where the model runs) and `prompt_token_ids` (used as
-    they are) is given. `schema` constrains the output to JSON that fits the JSON Schema. A larger
-    `priority` is more urgent; a client that serves several programs orders by `program` first.
+    they are) is given. `schema` constrains the output to JSON that fits the JSON Schema,
+    `grammar` to the language of a Lark grammar in llguidance's dialect; at most one of the two. A
+    larger `priority` is more urgent; a client that serves several programs orders by `program` first.
     `cache_prefix` names requests that share a prompt prefix. An answer that is not complete after
     `timeout_s` seconds is worth nothing. `adapter` names the LoRA adapter that answers, one of
     those that the client's capabilities list.
@@ -74,11 +75,14 @@ class ModelRequest:
     program: Program | None = None
     timeout_s: float | None = None
     adapter: str | None = None
+    grammar: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if bool(self.messages) == bool(self.prompt_token_ids):
             raise ValueError("a request has either messages or prompt_token_ids")
+        if self.schema is not None and self.grammar is not None:
+            raise ValueError("a request has a schema or a grammar, not both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,8 @@ ModelEvent = Prefilled | Delta | Completion
 class Capabilities:
     """What a client has found its model able to do.
 
+    `grammar`: output can be held to a request's grammar. `continuation`: a conversation may end
+    with an unfinished answer, which the model then goes on with.
     `adapters` are LoRA adapters that a request may name instead of the model. `metrics`: the server
     counts its running requests and cached tokens where the client can read them.
     """
@@ -140,6 +146,8 @@ class Capabilities:
     prefix_reuse: bool = False
     prompt_logprobs: bool = False
     metrics: bool = False
+    grammar: bool = False
+    continuation: bool = False
     adapters: tuple[str, ...] = ()
     max_context_tokens: int | None = None
 
