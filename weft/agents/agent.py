@@ -1,0 +1,142 @@
+"""What an agent is: something that works on a question with tools and a model, as an engine work.
+
+Knows no particular way of going about it: see `weft.agents.loops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from weft.core.errors import AgentError
+from weft.core.events import Listener, Outcome
+from weft.core.ids import NodeId, run_id
+from weft.core.ports import Clock, ResultStore
+from weft.core.values import JsonSchema
+from weft.engine import Graph, Node, Run, RunOptions, RunResult, Work
+from weft.planner.constrain import Constrain
+from weft.planner.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One call that ended, or a step that came to nothing without a call.
+
+    `number` is the step it belongs to, counted through all rounds; the calls of a map share it.
+    `arguments` are what the tool got; of a step without a call, what was written, with its
+    references as text (`"$3.price"`).
+    """
+
+    number: int
+    tool: str
+    arguments: Mapping[str, Any]
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an agent came to.
+
+    value    the answer: text, or what `AgentOptions.schema` describes
+    calls    every call that was made, in the order of the steps
+    rounds   how often it planned, or asked its model for calls
+    plans    the plans that were carried out, for agents that plan
+    thought  why this is the answer, in the model's words
+    """
+
+    value: Any
+    calls: tuple[Observation, ...] = ()
+    rounds: int = 1
+    plans: tuple[Plan, ...] = ()
+    thought: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """How an agent goes about its work.
+
+    rounds        how often it may plan, or ask its model what to do next
+    calls         how many tool calls it may make in all
+    schema        the answer is JSON of this shape, and the value typed; None: text
+    constrain     how firmly a planning model is held to the language of plans
+    temperature   of all its model calls; 0 is greedy
+    max_tokens    the longest answer of one model call
+    instructions  what the model is told besides, as the system's word
+
+    Raises: `ValueError` when a number is out of range.
+    """
+
+    rounds: int = 4
+    calls: int = 64
+    schema: JsonSchema | None = None
+    constrain: Constrain = "auto"
+    temperature: float = 0.0
+    max_tokens: int = 1024
+    instructions: str = ""
+
+    def __post_init__(self) -> None:
+        for name, least in (("rounds", 1), ("calls", 0), ("temperature", 0), ("max_tokens", 1)):
+            value = getattr(self, name)
+            if not value >= least:
+                raise ValueError(f"an agent's {name} must be {least} or more, got {value}")
+
+
+class Agent(Protocol):
+    """A way of answering questions. May work on many questions at once."""
+
+    @property
+    def name(self) -> str:
+        """What `make_agent` calls it."""
+
+    def work(self, question: str) -> Work:
+        """An engine work whose value is an `Answer`.
+
+        It appends its model and tool calls as nodes of its own, so budgets, cancellation and events
+        are the run's. Raises, in the node: `AgentError` when it ends without an answer.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class AgentResult:
+    """The end of an agent's run; `answer` is None when it has none."""
+
+    answer: Answer | None
+    result: RunResult
+
+    def value(self) -> Any:
+        """The answer's value. Raises: `AgentError`, saying why there is none."""
+        if self.answer is None:
+            why = "; ".join(self.result.reasons) or f"the run was {self.result.status}"
+            raise AgentError(f"there is no answer: {why}")
+        return self.answer.value
+
+
+_OPTIONS = RunOptions()
+
+
+async def run_agent(
+    agent: Agent,
+    question: str,
+    *,
+    options: RunOptions = _OPTIONS,
+    listeners: Iterable[Listener] = (),
+    clock: Clock | None = None,
+    store: ResultStore | None = None,
+) -> AgentResult:
+    """Run `agent` on `question` to its end. A failure does not raise: see `AgentResult.value`.
+
+    Cancelling the caller cancels the run and everything in it.
+    """
+    node = NodeId(agent.name.replace("-", "_"))
+    run = Run(
+        Graph(agent.name, (Node(node, agent.work(question), kind="agent"),)),
+        options,
+        run=run_id(agent.name, {"question": question}),
+        clock=clock,
+        store=store,
+        listeners=listeners,
+    )
+    result = await run.wait()
+    outcome = result.outcomes[node]
+    return AgentResult(outcome.value if outcome.ok else None, result)

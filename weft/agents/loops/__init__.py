@@ -1,0 +1,44 @@
+"""The agents, by name. Each is imported when it is first asked for.
+
+compiler         plan, run while the plan is still being written, join, finish or plan again
+divide           rounds of independent calls: divide, aggregate, decide
+react            one call after the other, each decided by what came before
+parallel-react   the model's own parallel tool calls
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Final
+
+from weft.agents.agent import Agent, AgentOptions
+from weft.core.errors import BuildError
+from weft.core.ports import ModelClient, ToolRunner
+
+AGENTS: Final[Mapping[str, str]] = {
+    "compiler": "weft.agents.loops.compiler:CompilerAgent",
+    "divide": "weft.agents.loops.divide:DivideAgent",
+    "react": "weft.agents.loops.react:ReactAgent",
+    "parallel-react": "weft.agents.loops.parallel_react:ParallelReactAgent",
+}
+"""Where each agent's class is."""
+
+_OPTIONS = AgentOptions()
+
+
+def make_agent(
+    name: str, tools: ToolRunner, model: ModelClient, options: AgentOptions = _OPTIONS
+) -> Agent:
+    """The agent called `name`, over `tools` and `model`.
+
+    Raises: `BuildError`, which lists the agents, when there is none of that name.
+    """
+    place = AGENTS.get(name)
+    if place is None:
+        hint = f"there are: {', '.join(AGENTS)}"
+        raise BuildError(f"there is no agent {name!r}", hint=hint)
+    module, _, kind = place.partition(":")
+    made: Callable[[ToolRunner, ModelClient, AgentOptions], Agent]
+    made = getattr(import_module(module), kind)
+    return made(tools, model, options)

@@ -1,0 +1,122 @@
+"""What one round of planning hands to the next: what is done, what failed, what it blocked.
+
+Knows no model and no prompt; see `weft.planner.prompt` for how a model is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.core.errors import Failure
+from weft.core.events import Outcome
+from weft.core.values import JsonSchema, ToolSpec
+from weft.planner.inferred import schema_of
+from weft.planner.plan import Step
+from weft.planner.rendering import short
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A step that succeeded: its value, and the schema by which others refer to parts of it."""
+
+    step: Step
+    value: Any
+    schema: JsonSchema | None
+
+    @property
+    def shown(self) -> str:
+        """The value as a short line."""
+        return short(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A step whose call failed, and why."""
+
+    step: Step
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A step that was never begun: it needs, directly or not, the failed steps `by`."""
+
+    step: Step
+    by: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """The state of a plan between two rounds, in the order of the steps.
+
+    `left_out`: steps whose condition did not hold, and what refers to them. `thought`: what whoever
+    asked for another round said is missing. `next_number`: where numbers go on.
+    """
+
+    done: tuple[Done, ...] = ()
+    failed: tuple[Failed, ...] = ()
+    blocked: tuple[Blocked, ...] = ()
+    left_out: tuple[Step, ...] = ()
+    thought: str = ""
+    next_number: int = 1
+
+    @property
+    def known(self) -> Mapping[int, JsonSchema | None]:
+        """The steps that may be referred to, with the schemas of their results."""
+        return {done.step.number: done.schema for done in self.done}
+
+
+def carry(
+    steps: Sequence[Step],
+    outcomes: Mapping[int, Outcome],
+    specs: Sequence[ToolSpec],
+    thought: str = "",
+) -> Carried:
+    """What has become of `steps`, all of which have ended as `outcomes` says, by number."""
+    results = {spec.name: spec.result for spec in specs}
+    done: list[Done] = []
+    failed: dict[int, Failed] = {}
+    blocked: dict[int, Blocked] = {}
+    left_out: list[Step] = []
+    for step in steps:
+        outcome = outcomes[step.number]
+        if outcome.ok:
+            done.append(Done(step, outcome.value, _schema(step, outcome.value, results)))
+        elif outcome.failure is None:
+            left_out.append(step)
+        elif outcome.status == "skipped" and (by := _blocking(step, failed, blocked)):
+            blocked[step.number] = Blocked(step, by)
+        else:
+            failed[step.number] = Failed(step, outcome.failure)
+    following = max((step.number for step in steps), default=0) + 1
+    return Carried(
+        tuple(done),
+        tuple(failed.values()),
+        tuple(blocked.values()),
+        tuple(left_out),
+        thought,
+        following,
+    )
+
+
+def _blocking(
+    step: Step, failed: Mapping[int, Failed], blocked: Mapping[int, Blocked]
+) -> tuple[int, ...]:
+    """The failed steps that `step` needs, directly or through others."""
+    found: set[int] = set()
+    for number in step.needs:
+        if number in failed:
+            found.add(number)
+        elif number in blocked:
+            found.update(blocked[number].by)
+    return tuple(sorted(found))
+
+
+def _schema(step: Step, value: Any, results: Mapping[str, JsonSchema | None]) -> JsonSchema | None:
+    """What the tool promises; where it promises nothing, what it came to."""
+    promised = results.get(step.tool)
+    if promised is None:
+        return schema_of(value)
+    return promised if step.over is None else {"type": "array", "items": promised}
