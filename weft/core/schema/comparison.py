@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from weft.core.schema.bounds import beyond
 from weft.core.schema.keywords import (
     Part,
     alternatives,
@@ -97,7 +98,8 @@ class _Comparison:
         shared = from_a & from_b
         if not shared:
             return _Clash(f"{named(from_a)} can never be {named(from_b)}")
-        if clash := _values(listed(a), listed(b)):
+        given, taken = listed(a), listed(b)
+        if clash := _values(given, taken) or _beyond(given, b) or _beyond(taken, a):
             return clash
         if shared == {"object"}:
             return self._properties(a, b) or self._free("*", any_member(a), any_member(b))
@@ -152,6 +154,15 @@ def _values(given: Sequence[Any] | None, taken: Sequence[Any] | None) -> _Clash 
     if given is None or taken is None or any(value in taken for value in given):
         return None
     return _Clash(f"{_quoted(given)} is never {_quoted(taken)}")
+
+
+def _beyond(values: Sequence[Any] | None, schema: Mapping[str, Any]) -> _Clash | None:
+    """The clash of values, where they are listed, with bounds that exclude all of them."""
+    whys = [beyond(value, schema) for value in values or ()]
+    said = [why for why in whys if why is not None]
+    return (
+        _Clash(" and ".join(dict.fromkeys(said[:5]))) if said and len(said) == len(whys) else None
+    )
 
 
 def _quoted(values: Sequence[Any]) -> str:

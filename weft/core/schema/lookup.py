@@ -5,9 +5,10 @@ Knows no values: a path that may or may not exist at run time exists here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from weft.core.schema.definitions import standing_alone
 from weft.core.schema.keywords import (
     Part,
     alternatives,
@@ -19,8 +20,6 @@ from weft.core.schema.keywords import (
     named,
 )
 from weft.core.values import JsonSchema
-
-_DEFINITIONS: Final = ("$defs", "definitions")
 
 
 def at(schema: JsonSchema | None, path: Sequence[str | int]) -> JsonSchema | None:
@@ -36,7 +35,9 @@ def at(schema: JsonSchema | None, path: Sequence[str | int]) -> JsonSchema | Non
     try:
         for depth, step in enumerate(path):
             found = None if found is None else _Lookup(schema, path[:depth]).step(found, step)
-        return schema if found is schema else _complete(found, schema)
+        if found is schema:
+            return schema
+        return standing_alone(found, schema) if isinstance(found, Mapping) else None
     except RecursionError:  # nested deeper than anything that was written to be understood
         return None
 
@@ -93,30 +94,6 @@ class _Lookup:
 
 def _joined(keyword: str, found: list[Part]) -> Part | None:
     return {keyword: found} if len(found) > 1 else next(iter(found), None)
-
-
-def _complete(found: Part | None, root: JsonSchema) -> JsonSchema | None:
-    """`found` with the definitions of `root`; None when it refers to anything else of `root`."""
-    if not isinstance(found, Mapping):
-        return None
-    definitions = {key: root[key] for key in _DEFINITIONS if key in root}
-    references = set(_references(found))
-    if references:
-        references.update(_references(definitions))
-    if not all(reference.startswith(("#/$defs/", "#/definitions/")) for reference in references):
-        return None
-    return {**found, **definitions} if references else found
-
-
-def _references(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        reference = value.get("$ref")
-        if isinstance(reference, str):
-            yield reference
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _references(item)
 
 
 def _spelled(path: Sequence[str | int]) -> str:

@@ -9,6 +9,15 @@
     6. join($3, $4)
 """
 
-from weft.planner.plan.plan import Condition, Here, Plan, Ref, Step, Value
+from weft.planner.plan.plan import (
+    Condition,
+    Here,
+    Operator,
+    Plan,
+    Ref,
+    Step,
+    Value,
+    refs_in,
+)
 
-__all__ = ["Condition", "Here", "Plan", "Ref", "Step", "Value"]
+__all__ = ["Condition", "Here", "Operator", "Plan", "Ref", "Step", "Value", "refs_in"]

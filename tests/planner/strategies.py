@@ -1,0 +1,187 @@
+"""Random tools; random plans: any that have a text, and such as check over given tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+from weft.core.schema import array_of, at, declared, mismatch
+from weft.core.values import JsonSchema, ToolSpec
+from weft.planner.plan import Condition, Plan, Ref, Step
+from weft.planner.signature import parameters_of, required_by
+
+NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True)
+SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+)
+JSON = st.recursive(
+    SCALARS | st.text(max_size=12),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+"""Any JSON value, lists as tuples."""
+
+TYPES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [
+        {"type": "string"},
+        {"type": "integer"},
+        {"type": "number"},
+        {"type": "boolean"},
+        {"type": "integer", "minimum": 1, "maximum": 9},
+        {"type": "string", "minLength": 1, "maxLength": 5},
+        {"enum": ["a", "b", 'it\'s "c"']},
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        {},
+    ]
+)
+
+
+def _objects(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.dictionaries(NAMES, inner, min_size=1, max_size=3).flatmap(
+        lambda members: st.lists(st.sampled_from(list(members)), unique=True).map(
+            lambda required: {"type": "object", "properties": members, "required": sorted(required)}
+        )
+    )
+
+
+SCHEMAS = st.recursive(
+    TYPES,
+    lambda inner: inner.map(lambda items: {"type": "array", "items": items}) | _objects(inner),
+    max_leaves=5,
+)
+
+
+@st.composite
+def registries(draw: st.DrawFn) -> tuple[ToolSpec, ...]:
+    """One to five tools with parameters and results of any shape."""
+    names = draw(st.lists(NAMES | st.just("a.b-c/d"), min_size=1, max_size=5, unique=True))
+    return tuple(
+        ToolSpec(
+            name,
+            draw(st.sampled_from(["", "Does something."])),
+            draw(_objects(SCHEMAS))
+            if draw(st.booleans())
+            else {"type": "object", "properties": {}},
+            draw(st.none() | SCHEMAS),
+        )
+        for name in names
+    )
+
+
+def literals(schema: JsonSchema) -> st.SearchStrategy[Any]:
+    """JSON values of one of the schemas above."""
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    if "anyOf" in schema:
+        return st.one_of([literals(part) for part in schema["anyOf"]])
+    match schema.get("type"):
+        case "string":
+            return st.text(min_size=schema.get("minLength", 0), max_size=schema.get("maxLength", 9))
+        case "integer":
+            return st.integers(schema.get("minimum"), schema.get("maximum"))
+        case "number":
+            return SCALARS.filter(lambda value: type(value) in (int, float))
+        case "boolean":
+            return st.booleans()
+        case "array":
+            return st.lists(literals(schema["items"]), max_size=3).map(tuple)
+        case "object":
+            members = {name: literals(part) for name, part in schema["properties"].items()}
+            required = {name: members.pop(name) for name in schema["required"]}
+            return st.fixed_dictionaries(required, optional=members)
+        case _:
+            return JSON
+
+
+def places(source: Any, schema: JsonSchema | None, depth: int = 3) -> Iterator[tuple[Ref, Any]]:
+    """The references into a result, each with what is known of what it leads to."""
+    yield Ref(source), schema
+    steps: list[str | int] = [*(declared(schema) or ())]
+    if depth and schema is not None and schema.get("type") == "array":
+        steps += [0, -1]
+    for step in steps if depth else []:
+        for ref, inner in places(source, at(schema, [step]), depth - 1):
+            yield Ref(source, (step, *ref.path)), inner
+
+
+@st.composite
+def plans(draw: st.DrawFn, tools: tuple[ToolSpec, ...], most: int = 5) -> Plan:
+    """A plan over `tools` that checks, with references, maps and conditions where they fit."""
+    known: dict[int, JsonSchema | None] = {}
+    steps: list[Step] = []
+    for number in range(1, draw(st.integers(0, most)) + 1):
+        tool = draw(st.sampled_from(tools))
+        steps.append(draw(_steps(tool, number, known)))
+        known[number] = array_of(tool.result) if steps[-1].over else tool.result
+    everything = [ref for source, schema in known.items() for ref, _ in places(source, schema)]
+    results = draw(st.lists(st.sampled_from(everything), max_size=3)) if everything else []
+    return Plan(tuple(steps), tuple(results), draw(THOUGHTS))
+
+
+THOUGHTS = st.just("") | st.text(max_size=20)
+
+
+@st.composite
+def _steps(
+    draw: st.DrawFn, tool: ToolSpec, number: int, known: Mapping[int, JsonSchema | None]
+) -> Step:
+    there = [place for source, schema in known.items() for place in places(source, schema)]
+    lists = [ref for ref, schema in there if not mismatch(schema, {"type": "array"})]
+    over = draw(st.none() | st.sampled_from(lists)) if lists else None
+    when = None
+    if there and draw(st.booleans()):
+        operator = draw(st.sampled_from(["", "not", "!="]))
+        literal = draw(JSON) if operator == "!=" else None
+        when = Condition(draw(st.sampled_from(there))[0], operator, literal)
+    if over is not None:
+        whole = next(schema for ref, schema in there if ref == over)
+        there = [*there, *places("item", at(whole, [-1])), *places("index", {"type": "integer"})]
+    arguments = {}
+    for name, schema in parameters_of(tool).items():
+        if name in required_by(tool) or draw(st.booleans()):
+            fitting = [ref for ref, given in there if not mismatch(given, schema)]
+            literal = literals(schema or {})
+            arguments[name] = draw(literal | st.sampled_from(fitting) if fitting else literal)
+    return Step(number, tool.name, arguments, over, when, draw(THOUGHTS))
+
+
+_REFS = st.builds(
+    Ref,
+    st.integers(0, 99) | st.sampled_from(["item", "index"]),
+    st.lists(st.text(max_size=5) | st.integers(-9, 9), max_size=3).map(tuple),
+)
+_VALUES = st.recursive(
+    JSON | _REFS,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+_CONDITIONS = st.builds(Condition, _REFS, st.sampled_from(["", "not"])) | st.builds(
+    Condition, _REFS, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), JSON
+)
+
+
+@st.composite
+def any_plans(draw: st.DrawFn) -> Plan:
+    """Any plan that has a text; no tools know anything of what is in it."""
+    numbers = sorted(draw(st.sets(st.integers(1, 99), max_size=5)))
+    steps = tuple(
+        Step(
+            number,
+            draw(st.text(max_size=6) | NAMES | st.just("join")),
+            draw(st.dictionaries(st.text(max_size=4) | NAMES, _VALUES, max_size=3)),
+            draw(st.none() | _REFS),
+            draw(st.none() | _CONDITIONS),
+            draw(THOUGHTS),
+        )
+        for number in numbers
+    )
+    results = draw(st.lists(_REFS.filter(lambda ref: isinstance(ref.source, int)), max_size=3))
+    return Plan(steps, tuple(results), draw(THOUGHTS))

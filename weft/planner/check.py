@@ -1,0 +1,221 @@
+"""Whether a plan can run: its form, tools, types, references and size. Reads no text, runs nothing.
+
+What it says is meant to be shown to the model that wrote the plan, or to a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from weft.core.errors import PlanError
+from weft.core.schema import array_of, mismatch
+from weft.core.values import JsonSchema, ToolSpec
+from weft.planner.fitting import misfit
+from weft.planner.hints import instead_of
+from weft.planner.limits import LIMITS, PlanLimits
+from weft.planner.plan import Condition, Plan, Ref, Step, Value, refs_in
+from weft.planner.scope import LIST, Scope, Wrong
+from weft.planner.signature import parameter_of, parameters_of, required_by, signature, type_text
+from weft.planner.text.writer import write_ref, write_step
+
+__all__ = ["Places", "PlanLimits", "check", "check_results", "check_step"]
+
+Places = Mapping[str, tuple[int, int]]
+"""Line and column of the parts of a step: "tool", "for", "if", and each argument as "=name"."""
+
+_ORDERED: Final[JsonSchema] = {"type": ["number", "string"]}
+_QUOTED_REF: Final = re.compile(r"\s*\$\{?(?:[0-9]+|item|index)\b\S*\s*")
+
+
+def check(
+    plan: Plan,
+    tools: Sequence[ToolSpec],
+    known: Mapping[int, JsonSchema | None] | None = None,
+    limits: PlanLimits = LIMITS,
+) -> Mapping[int, JsonSchema | None]:
+    """The schemas of the results of the plan's steps by number, None where nothing is promised.
+
+    `known` are those of earlier rounds, which the plan may refer to.
+
+    Raises: `PlanError` at the first thing that is wrong.
+    """
+    schemas = dict(known or {})
+    last = max(schemas, default=0)
+    for count, step in enumerate(plan.steps):
+        check_form(step, last, count, limits)
+        schemas[step.number] = check_step(step, tools, schemas)
+        last = step.number
+    check_results(plan.results, schemas)
+    return {step.number: schemas[step.number] for step in plan.steps}
+
+
+def check_form(
+    step: Step, last: int, count: int, limits: PlanLimits, places: Places | None = None
+) -> None:
+    """Check number and size of a step that follows `count` others, the last with number `last`.
+
+    Raises: `PlanError`.
+    """
+    with _place(step, "tool", places):
+        if count == limits.steps:
+            raise Wrong(f"more than {limits.steps} steps", "use `for each`, or answer with join")
+        if step.number <= last:
+            raise Wrong(f"the number {step.number} follows {last}", f"go on with {last + 1}")
+        if _depth(step) > limits.depth:
+            raise Wrong(f"lists, objects or paths nest deeper than {limits.depth} levels")
+        if len(write_step(step)) > limits.step:
+            raise Wrong(f"the step has more than {limits.step:,} characters")
+
+
+def check_step(
+    step: Step,
+    tools: Iterable[ToolSpec],
+    known: Mapping[int, JsonSchema | None],
+    places: Places | None = None,
+) -> JsonSchema | None:
+    """The schema of what the step returns, of a map an array; None where nothing is promised.
+
+    `known` are the schemas of what earlier steps return. `places` is where its parts stand in a
+    text, so that errors can say it.
+
+    Raises: `PlanError` for a tool, a parameter, a type or a reference that is wrong.
+    """
+    return _StepCheck(step, tool_of(step, tools, places), known, places).result()
+
+
+def check_results(
+    results: Iterable[Ref], known: Mapping[int, JsonSchema | None], line: int = 1
+) -> None:
+    """Check what a join names.
+
+    Raises: `PlanError` when something in it does not exist.
+    """
+    scope = Scope(known)
+    for ref in results:
+        try:
+            scope.outside(ref, "join")
+        except Wrong as wrong:
+            raise PlanError(wrong.message, line=line, hint=wrong.hint) from None
+
+
+def tool_of(step: Step, tools: Iterable[ToolSpec], places: Places | None = None) -> ToolSpec:
+    """The tool that a step calls.
+
+    Raises: `PlanError` when there is no such tool.
+    """
+    named = {tool.name: tool for tool in tools}
+    with _place(step, "tool", places):
+        if step.tool not in named:
+            raise Wrong(f"there is no tool {step.tool!r}", instead_of(step.tool, named))
+    return named[step.tool]
+
+
+class _StepCheck:
+    """One step, its tool, and what it may refer to."""
+
+    def __init__(
+        self,
+        step: Step,
+        tool: ToolSpec,
+        known: Mapping[int, JsonSchema | None],
+        places: Places | None,
+    ) -> None:
+        self._step = step
+        self._tool = tool
+        self._scope = Scope(known, step.number)
+        self._places = places
+
+    def result(self) -> JsonSchema | None:
+        step = self._step
+        if step.over is not None:
+            with _place(step, "for", self._places):
+                self._scope.enter(step.over)
+        if step.when is not None:
+            with _place(step, "if", self._places):
+                self._condition(step.when)
+        for name, value in step.arguments.items():
+            with _place(step, f"={name}", self._places):
+                self._argument(name, value)
+        with _place(step, "tool", self._places):
+            for name in required_by(self._tool):
+                if name not in step.arguments:
+                    raise Wrong(f"the argument {name} is missing", signature(self._tool))
+        return self._tool.result if step.over is None else array_of(self._tool.result)
+
+    def _condition(self, condition: Condition) -> None:
+        schema = self._scope.outside(condition.ref, "if")
+        literal: JsonSchema = {"const": condition.literal}
+        match condition.operator:
+            case "<" | "<=" | ">" | ">=":
+                why = mismatch(literal, _ORDERED) or mismatch(schema, _ORDERED)
+                why = why or mismatch(_same_kind(condition.literal), schema)
+            case "==" if condition.literal is not None:
+                why = misfit(condition.literal, schema, self._scope.schema)
+            case _:
+                why = None
+        if why:
+            hint = "compare with what it can be, or leave the condition out"
+            raise Wrong(f"if {write_ref(condition.ref)}: {why}", hint)
+
+    def _argument(self, name: str, value: Value) -> None:
+        try:
+            target = parameter_of(self._tool, name)
+        except LookupError as error:
+            raise Wrong(str(error.args[0]), instead_of(name, parameters_of(self._tool))) from None
+        for ref in refs_in(value):
+            self._scope.schema(ref)
+        if why := misfit(value, target, self._scope.schema):
+            raise Wrong(f"{name}: {why}", self._remedy(name, value, target))
+
+    def _remedy(self, name: str, value: Value, target: JsonSchema | None) -> str:
+        """What to write instead of `value`, which does not fit."""
+        wanted = f"{name} is {type_text(target)}"
+        if isinstance(value, str) and _QUOTED_REF.fullmatch(value):
+            return f"{wanted}; a reference is written without quotes: {name}={value.strip()}"
+        if value is None and name not in required_by(self._tool):
+            return f"{wanted}; leave {name} out instead"
+        if isinstance(value, Ref):
+            if parts := self._scope.parts_that_fit(value, target):
+                return f"{wanted}; did you mean {' or '.join(parts[:3])}?"
+            if not mismatch(self._scope.schema(value), LIST) and self._step.over is None:
+                each = f"for each {write_ref(value)}"
+                return f"{wanted}; for every item of a list write `{each}` and use $item"
+        return wanted
+
+
+def _same_kind(literal: Value) -> JsonSchema:
+    """What a literal can be put in order with."""
+    return {"type": "string" if isinstance(literal, str) else "number"}
+
+
+def _depth(step: Step) -> int:
+    """How deep lists and objects nest in the arguments, or how long the longest path is."""
+    level: list[Value] = [*step.arguments.values()]
+    if step.when is not None:
+        level.append(step.when.literal)
+    nested = -1
+    while level:
+        nested += 1
+        level = [inner for value in level for inner in _parts(value)]
+    return max([nested, *(len(ref.path) for ref in step.refs)])
+
+
+def _parts(value: Value) -> Iterable[Value]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+@contextmanager
+def _place(step: Step, part: str, places: Places | None) -> Iterator[None]:
+    """Gives what is wrong its place: that of a part of a step."""
+    try:
+        yield
+    except Wrong as wrong:
+        line, column = (places or {}).get(part, (step.line, 1))
+        raise PlanError(
+            wrong.message, line=line, column=column, step=step.number, hint=wrong.hint
+        ) from None

@@ -1,0 +1,182 @@
+"""One line of a plan as a step or as the join. Knows the syntax, and no schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Final, get_args
+
+from weft.planner.limits import PlanLimits
+from weft.planner.plan import Condition, Operator, Ref, Step, Value, refs_in
+from weft.planner.text.cursor import Cursor
+from weft.planner.text.lines import PLAIN, QUOTED, Line
+from weft.planner.text.values import Values
+
+_KEY: Final = re.compile(rf"(?:(?P<plain>{PLAIN})|(?P<quoted>{QUOTED}))\s*+[=:](?!=)")
+_EACH: Final = re.compile(r"for\s++(?:each\s++)?+(?:\$?item\s++in\s++)?+")
+_IF: Final = re.compile(r"if\b\s*+")
+_NOT: Final = re.compile(r"not\b\s*+")
+_COMMENT: Final = re.compile(r"#(.*)")
+_OPERATORS: Final = sorted((word for word in get_args(Operator) if word), key=len, reverse=True)
+_OPERATOR: Final = re.compile("|".join(re.escape(word) for word in _OPERATORS if word != "not"))
+
+
+@dataclass(slots=True)
+class Call:
+    """A step as it was written: arguments without a name apart, and where its parts stand.
+
+    `places`: see `weft.planner.check.Places`; an argument without a name has its number from 0.
+    """
+
+    step: Step
+    positional: list[Value] = field(default_factory=list)
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+def call(line: Line, thought: str, limits: PlanLimits) -> Call:
+    """The step that `line` holds. A comment behind it joins its `thought`.
+
+    Raises: `PlanError` at the place where it is none.
+    """
+    return _Parser(line, limits).call(thought)
+
+
+def join(line: Line, limits: PlanLimits) -> tuple[Ref, ...]:
+    """What the join in `line` names.
+
+    Raises: `PlanError` at the place where it is no join of references.
+    """
+    return _Parser(line, limits).join()
+
+
+def spelled_out(name: str) -> str:
+    """A name as it is meant: without the quotes that it may have been written in."""
+    return str(json.loads(name)) if name.startswith('"') else name
+
+
+class _Parser:
+    def __init__(self, line: Line, limits: PlanLimits) -> None:
+        self._line = line
+        self._cursor = Cursor(line.text, at=line.at, line=line.line, step=line.number)
+        self._values = Values(self._cursor, limits.depth)
+
+    def call(self, thought: str) -> Call:
+        line, cursor = self._line, self._cursor
+        assert line.number is not None
+        name_at = line.text.rindex(line.name, 0, line.at)
+        places = {"tool": cursor.place(name_at)}
+        positional, arguments = self._arguments(places)
+        over, when = self._over(places), self._when(places)
+        remark = cursor.match(_COMMENT)
+        if cursor.at < len(line.text):
+            raise cursor.error(
+                f"after the call stands {cursor.ahead()}",
+                "only `for each $1` and then `if $1 > 0` may follow, and one call is in one line",
+            )
+        thought = "\n".join(part for part in (thought, remark[1].strip() if remark else "") if part)
+        step = Step(
+            line.number, self._name(name_at), arguments, over, when, thought, line=line.line
+        )
+        return Call(step, positional, places)
+
+    def join(self) -> tuple[Ref, ...]:
+        cursor = self._cursor
+        positional, named = self._arguments({})
+        results = [*positional, *named.values()]
+        if not all(
+            isinstance(result, Ref) and isinstance(result.source, int) for result in results
+        ):
+            raise cursor.error(
+                "join takes references to steps only", "such as join($1, $3.total)", self._line.at
+            )
+        return tuple(results)
+
+    def _name(self, at: int) -> str:
+        try:
+            return spelled_out(self._line.name)
+        except ValueError:
+            raise self._cursor.error("the tool's name is no JSON string", at=at) from None
+
+    def _arguments(
+        self, places: dict[str, tuple[int, int]]
+    ) -> tuple[list[Value], dict[str, Value]]:
+        cursor = self._cursor
+        positional: list[Value] = []
+        named: dict[str, Value] = {}
+        cursor.space()
+        while not cursor.take(")"):
+            start = cursor.at
+            name = self._key()
+            if name is None and named:
+                raise cursor.error("an argument without a name follows one with a name", at=start)
+            if name in named:
+                raise cursor.error(f"the argument {name!r} is given twice", at=start)
+            places[f"={len(positional) if name is None else name}"] = cursor.place(start)
+            value = self._values.value()
+            if name is None:
+                positional.append(value)
+            else:
+                named[name] = value
+            self._comma()
+        return positional, named
+
+    def _key(self) -> str | None:
+        cursor = self._cursor
+        start = cursor.at
+        key = cursor.match(_KEY)
+        if key is None:
+            return None
+        cursor.space()
+        try:
+            return key["plain"] or spelled_out(key["quoted"])
+        except ValueError:
+            raise cursor.error("the parameter's name is no JSON string", at=start) from None
+
+    def _comma(self) -> None:
+        cursor = self._cursor
+        cursor.space()
+        if not cursor.take(",") and cursor.peek() != ")":
+            raise cursor.error(
+                f"a comma or ) is expected, here is {cursor.ahead()}",
+                'write tool(first="text", second=3); quotes in a text are written \\"',
+            )
+        cursor.space()
+
+    def _over(self, places: dict[str, tuple[int, int]]) -> Ref | None:
+        cursor = self._cursor
+        cursor.space()
+        start = cursor.at
+        if not cursor.match(_EACH):
+            return None
+        places["for"] = cursor.place(start)
+        return self._values.reference()
+
+    def _when(self, places: dict[str, tuple[int, int]]) -> Condition | None:
+        cursor = self._cursor
+        cursor.space()
+        start = cursor.at
+        if not cursor.match(_IF):
+            return None
+        places["if"] = cursor.place(start)
+        if cursor.match(_NOT):
+            condition = Condition(self._values.reference(), "not")
+        else:
+            condition = self._comparison()
+        cursor.space()
+        return condition
+
+    def _comparison(self) -> Condition:
+        cursor = self._cursor
+        ref = self._values.reference()
+        cursor.space()
+        found = cursor.match(_OPERATOR)
+        if found is None:
+            return Condition(ref)
+        cursor.space()
+        start = cursor.at
+        literal = self._values.value()
+        if next(refs_in(literal), None) is not None:
+            raise cursor.error("a condition compares a reference with a literal", at=start)
+        operator: Operator = next(word for word in get_args(Operator) if word == found[0])
+        return Condition(ref, operator, literal)

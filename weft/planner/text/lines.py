@@ -1,0 +1,158 @@
+"""Cuts the text of a plan into its lines while it arrives. Knows no values and no tools.
+
+A line of a call ends at the newline outside of strings and brackets, so that it may span several;
+the line of the join ends with its closing parenthesis; any other line is a thought.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from weft.core.errors import PlanError
+from weft.planner.limits import PlanLimits
+
+PLAIN: Final = r"[^\W\d][\w.\-/]*+"
+QUOTED: Final = r'"(?:[^"\\\n]|\\.)*+"'
+JOIN: Final = "join"
+# What stands before the parenthesis: "3. name", and what models write instead: "- Step 3: name".
+_HEAD: Final = re.compile(
+    r"[\s\ufeff]*+(?:[-*]\s++)?+(?:\*\*)?+"
+    r"(?:(?:[Ss]tep\s++|\$)?+(?P<number>[0-9]++)\s*+[.):=](?:\*\*)?+\s*+"
+    rf"(?P<name>{PLAIN}|{QUOTED})|{JOIN})\s*+\("
+)
+_HEAD_LENGTH: Final = 300
+_OPENING: Final = "([{"
+_CLOSING: Final = ")]}"
+
+Kind = Literal["thought", "call", "join"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line; `text` without its newline, `line` where it begins, from 1.
+
+    Of a call or the join, `number` (None: it has none) and `name` as written stand before `at`,
+    where the arguments begin.
+    """
+
+    kind: Kind
+    text: str
+    line: int
+    number: int | None = None
+    name: str = ""
+    at: int = 0
+
+
+class Lines:
+    """Collects pieces of text and gives lines as soon as they are complete."""
+
+    def __init__(self, limits: PlanLimits) -> None:
+        self._limits = limits
+        self._line = 1
+        self._total = 0
+        self._begin()
+
+    def cut(self, piece: str) -> Iterator[Line]:
+        """The lines that `piece` completes.
+
+        Raises: `PlanError` when a line or the text is too long.
+        """
+        for character in piece:
+            self._total += 1
+            if self._total > self._limits.text:
+                raise self._too_long("the plan", self._limits.text)
+            if self._ends(character):
+                yield self._complete()
+                self._newlines += character == "\n"
+                self._line += self._newlines
+                self._begin()
+            elif len(self._held) > self._limits.step:
+                raise self._too_long("the line", self._limits.step)
+
+    def rest(self) -> Line | None:
+        """The last line when the text ends without a newline.
+
+        Raises: `PlanError` when it ends inside a string or a bracket.
+        """
+        if self._quote or self._depth:
+            what = "a string" if self._quote else "a bracket"
+            raise self.error(f"the text ends inside {what}", 'close it: tool(text="...", list=[1])')
+        return self._complete() if self._held else None
+
+    def error(self, message: str, hint: str | None = None) -> PlanError:
+        """The error that something is wrong where the text has come to."""
+        text = "".join(self._held)
+        column = len(text) - (text.rfind("\n") + 1) + 1
+        line = self._line + self._newlines
+        return PlanError(message, line=line, column=column, step=self._number, hint=hint)
+
+    def _begin(self) -> None:
+        self._held: list[str] = []
+        self._kind: Kind | None = None  # None: not yet known
+        self._number: int | None = None
+        self._name = ""
+        self._at = 0
+        self._newlines = 0
+        self._depth = 0
+        self._quote = ""
+        self._escaped = False
+        self._comment = False
+
+    def _complete(self) -> Line:
+        kind = self._kind or "thought"
+        return Line(kind, "".join(self._held), self._line, self._number, self._name, self._at)
+
+    def _ends(self, character: str) -> bool:
+        """Take one character; whether it ends the line. A newline that does is not kept."""
+        if character == "\n" and not self._quote and not self._depth:
+            return True
+        self._held.append(character)
+        if character == "\n":
+            self._newlines += 1
+        if self._kind is None:
+            self._look_at_head(character)
+            return False
+        return self._kind != "thought" and self._call_ends(character)
+
+    def _look_at_head(self, character: str) -> None:
+        if len(self._held) > _HEAD_LENGTH:
+            self._kind = "thought"
+        elif character == "(" and (head := _HEAD.fullmatch("".join(self._held))):
+            self._name = head["name"] or JOIN
+            self._number = int(head["number"]) if head["number"] else None
+            self._kind = JOIN if self._name == JOIN else "call"
+            self._at = len(self._held)
+            self._depth = 1
+
+    def _call_ends(self, character: str) -> bool:
+        if self._quote:
+            self._inside_string(character)
+        elif self._comment:
+            pass
+        elif character in "\"'":
+            # An apostrophe inside a word opens nothing: what is unquoted is refused, not swallowed.
+            inside_word = character == "'" and self._held[-2].isalnum()
+            self._quote = "" if inside_word else character
+        elif character in _OPENING:
+            self._depth += 1
+        elif character in _CLOSING and self._depth:
+            self._depth -= 1
+            return self._kind == JOIN and not self._depth
+        elif character == "#" and not self._depth:
+            self._comment = True
+        return False
+
+    def _inside_string(self, character: str) -> None:
+        if self._escaped:
+            self._escaped = False
+        elif character == "\\":
+            self._escaped = True
+        elif character == self._quote:
+            self._quote = ""
+
+    def _too_long(self, what: str, most: int) -> PlanError:
+        hint = "close every string and bracket, and keep long texts out of a plan"
+        return self.error(f"{what} has more than {most:,} characters", hint)

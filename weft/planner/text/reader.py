@@ -1,0 +1,184 @@
+"""Reads a plan while it is being written: a step is there as soon as its own line is complete.
+
+Knows no model and runs nothing. Readers share no state.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from weft.core.errors import PlanError
+from weft.core.values import JsonSchema, ToolSpec
+from weft.planner.check import check_form, check_results, check_step, tool_of
+from weft.planner.limits import LIMITS, PlanLimits
+from weft.planner.plan import Plan, Ref, Step
+from weft.planner.text import calls
+from weft.planner.text.lines import JOIN, PLAIN, Line, Lines
+from weft.planner.text.positional import named
+
+_FENCE: Final = "```"
+# What is probably meant as a call, but cannot be read as one: without a number, or inside `quotes`.
+_LOST_CALL: Final = re.compile(rf"\W*+(?:[Ss]tep\s++)?+[0-9]*+\W*+(?P<name>{PLAIN})\s*+\(")
+
+
+class PlanReader:
+    """Takes the text of a plan in pieces cut anywhere, and gives its steps and then the plan.
+
+    `tools` are those that may be called; None reads the syntax only and checks nothing against
+    tools. `known` has the result schemas of earlier rounds' steps that may be referred to, by
+    number; None says nothing of a result. What is read is within `limits`.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[ToolSpec] | None = None,
+        *,
+        known: Mapping[int, JsonSchema | None] | None = None,
+        limits: PlanLimits = LIMITS,
+    ) -> None:
+        self._tools = None if tools is None else tuple(tools)
+        self._known = dict(known or {})
+        self._limits = limits
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._lines = Lines(limits)
+        self._steps: list[Step] = []
+        self._thought: list[str] = []
+        self._results: tuple[Ref, ...] | None = None
+        self._failed: PlanError | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the join has been read; whatever follows it is ignored."""
+        return self._results is not None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps so far, also those before an error."""
+        return tuple(self._steps)
+
+    @property
+    def thought(self) -> str:
+        """What was written since the last step."""
+        return "\n".join(self._thought)
+
+    @property
+    def known(self) -> Mapping[int, JsonSchema | None]:
+        """The result schemas of all steps that may be referred to by now, by number."""
+        return dict(self._known)
+
+    def feed(self, piece: str | bytes) -> tuple[Step, ...]:
+        """The steps that became complete with `piece`: text, or its UTF-8 bytes.
+
+        Raises: `PlanError` at the first thing that is wrong, and again at every later call. The
+        steps before it are in `steps`.
+        """
+        if self._failed is not None:
+            raise self._failed
+        before = len(self._steps)
+        try:
+            if not self.complete:
+                self._read(piece)
+        except PlanError as error:
+            self._failed = error
+            raise
+        return tuple(self._steps[before:])
+
+    def close(self) -> Plan:
+        """The plan, when the text has ended.
+
+        Raises: `PlanError` when it ended before its join, or what `feed` raised.
+        """
+        if self._failed is not None:
+            raise self._failed
+        if not self.complete:
+            self._end()
+        assert self._results is not None
+        return Plan(self.steps, self._results, self.thought)
+
+    def _read(self, piece: str | bytes) -> None:
+        for line in self._lines.cut(self._text(piece)):
+            self._take(line)
+            if self.complete:
+                return
+
+    def _text(self, piece: str | bytes, *, last: bool = False) -> str:
+        if isinstance(piece, str):
+            piece = piece.encode(errors="surrogatepass")
+        try:
+            return self._decoder.decode(piece, last)
+        except UnicodeDecodeError:
+            raise self._lines.error("the text is not Unicode in UTF-8") from None
+
+    def _end(self) -> None:
+        try:
+            self._text(b"", last=True)
+            rest = self._lines.rest()
+            if rest is not None:
+                self._take(rest)
+            raise self._lines.error(
+                "the plan ends without its join line",
+                hint=f"the last line names what answers the question: {self._next()}. {JOIN}($1)",
+            )
+        except PlanError as error:
+            self._failed = error
+            raise
+
+    def _take(self, line: Line) -> None:
+        if line.kind == "thought":
+            self._think(line)
+        elif line.kind == "call":
+            self._step(line)
+        else:
+            results = calls.join(line, self._limits)
+            if self._tools is not None:
+                check_results(results, self._known, line.line)
+            self._results = results
+
+    def _think(self, line: Line) -> None:
+        text = line.text.lstrip()
+        if text.startswith("#"):
+            self._thought.append(text[1:].removeprefix(" "))
+            return
+        text = text.rstrip()
+        lost = _LOST_CALL.match(text)
+        if lost and any(tool.name == lost["name"] for tool in self._tools or ()):
+            raise PlanError(
+                f"the call of {lost['name']} is no step",
+                line=line.line,
+                hint=f"a step is `{self._next()}. {lost['name']}(...)`, and a remark begins with #",
+            )
+        if text and not text.startswith(_FENCE):
+            self._thought.append(text)
+
+    def _step(self, line: Line) -> None:
+        call = calls.call(line, self.thought, self._limits)
+        tool = None if self._tools is None else tool_of(call.step, self._tools, call.places)
+        step = named(call, tool)
+        last = self._steps[-1].number if self._steps else max(self._known, default=0)
+        check_form(step, last, len(self._steps), self._limits, call.places)
+        if self._tools is not None:
+            self._known[step.number] = check_step(step, self._tools, self._known, call.places)
+        self._steps.append(step)
+        self._thought.clear()
+
+    def _next(self) -> int:
+        return max([step.number for step in self._steps] or [0, *self._known]) + 1
+
+
+def read(
+    text: str | bytes,
+    tools: Sequence[ToolSpec] | None = None,
+    *,
+    known: Mapping[int, JsonSchema | None] | None = None,
+    limits: PlanLimits = LIMITS,
+) -> Plan:
+    """The plan that `text` holds; see `PlanReader`.
+
+    Raises: `PlanError` where it holds none.
+    """
+    reader = PlanReader(tools, known=known, limits=limits)
+    reader.feed(text)
+    return reader.close()
