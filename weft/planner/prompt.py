@@ -1,0 +1,119 @@
+"""What a model is told so that it writes a plan. Short: models of one billion parameters read it.
+
+Knows no model. Change a word, and the version and the golden files change with it: figures name
+the version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from weft.core.values import Message, ToolSpec
+from weft.planner.carried import Carried
+from weft.planner.examples import EXAMPLES, Example
+from weft.planner.plan import Step
+from weft.planner.signature import parameters_of, signature
+from weft.planner.text.writer import parameter_name, write_step
+
+PLAN_PROMPT_VERSION: Final = "plan-1"
+
+_DESCRIPTION: Final = 240
+_PARAMETER: Final = 120
+_STEP: Final = 400
+_REASON: Final = 300
+_THOUGHT: Final = 1000
+
+_RULES: Final = """\
+You write a plan of tool calls that answers a question. A call begins as soon as the results it \
+refers to are there, so calls that do not refer to one another run at the same time. Make the plan \
+as parallel as possible: refer to a result only where it is needed.
+
+Rules:
+- Each line is one call: `1. tool(parameter=value)`.
+- Use only the tools listed, with the parameters listed. Parameters marked ? may be left out.
+- A value is JSON: "text", 3, true, null, ["a", "b"], {"key": 1}.
+- $1 is the result of step 1, $1.name a field of it, $1[0] an item. Write it without quotes, and \
+only for earlier steps.
+- `for each $1` behind a call makes it for every item of that list; its arguments use $item or \
+$item.name. Its result is the list of all results.
+- `if $1.count > 3` behind a call makes it only then. There is also `if $1`, `if not $1`, and \
+==, !=, <, <=, >=.
+- The last line is join with the results that answer the question: `4. join($2, $3.name)`.
+- Write nothing but the plan."""
+
+_REST: Final = (
+    "Write the rest of the plan, beginning with number {number}. What is done can be used as $ and "
+    "its number; never call it again. What failed fails again: call something else, or do without."
+)
+
+
+def plan_messages(
+    question: str,
+    tools: Sequence[ToolSpec],
+    *,
+    previous: Carried | None = None,
+    examples: Sequence[Example] = EXAMPLES,
+    instructions: str = "",
+) -> tuple[Message, ...]:
+    """The conversation that asks for a plan, or, after `previous` rounds, for the rest of one.
+
+    What does not depend on the question comes first, so that servers find it in their cache.
+    `instructions` are added to the rules.
+    """
+    rules = "\n\n".join(part for part in (_RULES, instructions.strip()) if part)
+    messages = [Message("system", rules)]
+    for example in examples:
+        messages.append(Message("user", _task(example.question, example.tools)))
+        messages.append(Message("assistant", example.plan.rstrip("\n")))
+    asked = _task(question, tools)
+    if previous is not None:
+        asked = "\n\n".join((asked, _so_far(previous)))
+    return (*messages, Message("user", asked))
+
+
+def tools_section(tools: Sequence[ToolSpec]) -> str:
+    """The tools as a model reads them: each its signature, and below what it and they mean."""
+    return "\n".join(line for tool in tools for line in _lines_of(tool))
+
+
+def _task(question: str, tools: Sequence[ToolSpec]) -> str:
+    there = tools_section(tools) or "There are none: write `1. join()`"
+    return f"Tools:\n{there}\n\nQuestion: {question.strip()}"
+
+
+def _lines_of(tool: ToolSpec) -> Iterator[str]:
+    yield signature(tool)
+    if description := _line(tool.description, _DESCRIPTION):
+        yield f"  {description}"
+    for name, schema in parameters_of(tool).items():
+        meaning = schema.get("description") if schema is not None else None
+        if isinstance(meaning, str) and (meaning := _line(meaning, _PARAMETER)):
+            yield f"  {parameter_name(name)}: {meaning}"
+
+
+def _so_far(previous: Carried) -> str:
+    lines = [f"So far:\n{_history(previous)}"] if _history(previous) else []
+    if thought := _line(previous.thought, _THOUGHT):
+        lines.append(f"What is missing: {thought}")
+    return "\n\n".join((*lines, _REST.format(number=previous.next_number)))
+
+
+def _history(previous: Carried) -> str:
+    """All steps of earlier rounds in their order, each with what became of it."""
+    told: list[tuple[Step, str]] = []
+    told += [(done.step, f"= {done.shown}") for done in previous.done]
+    told += [(one.step, f"failed: {_line(str(one.failure), _REASON)}") for one in previous.failed]
+    told += [
+        (one.step, f"did not run: it needs {', '.join(f'${by}' for by in one.by)}")
+        for one in previous.blocked
+    ]
+    told += [(step, "was left out: its condition did not hold") for step in previous.left_out]
+    told.sort(key=lambda pair: pair[0].number)
+    return "\n".join(f"{_line(write_step(step), _STEP)} {what}" for step, what in told)
+
+
+def _line(text: str, characters: int) -> str:
+    """`text` in one line of at most so many characters: nobody's text looks like a plan's line."""
+    line = " ".join(text.split())
+    return line if len(line) <= characters else f"{line[: characters - 3].rstrip()}..."
