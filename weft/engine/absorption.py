@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from weft.core.ids import NodeId
 from weft.engine.state import NodeState
@@ -14,7 +14,8 @@ def absorbed(states: Mapping[NodeId, NodeState], keep: Collection[NodeId]) -> se
 
     A node is absorbed when an enclosing node succeeded without it (by its join, in a later attempt,
     or because something stood in), or when all that needs it was satisfied without it: joins that
-    tolerate losses, or nodes that are absorbed themselves. Nodes in `keep` are always missed.
+    tolerate losses, or nodes that are absorbed themselves. What is inside a node that is absorbed
+    is absorbed with it. Nodes in `keep` are always missed.
     """
     lost = {
         state for state in states.values() if state.outcome is not None and not state.outcome.ok
@@ -22,7 +23,14 @@ def absorbed(states: Mapping[NodeId, NodeState], keep: Collection[NodeId]) -> se
     if not lost:
         return set()
     inside = {state for state in lost if _scope_did_without(state)}
-    return inside | _consumers_did_without(states, {s for s in lost if s.node.id not in keep})
+    over = inside | _consumers_did_without(states, {s for s in lost if s.node.id not in keep})
+    return {state for state in lost if not over.isdisjoint(_scopes(state))}
+
+
+def _scopes(state: NodeState | None) -> Iterator[NodeState]:
+    while state is not None:
+        yield state
+        state = state.parent
 
 
 def _scope_did_without(state: NodeState) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from weft.core.errors import Failure
 from weft.core.events import Outcome
+from weft.core.schema import array_of
 from weft.core.values import JsonSchema, ToolSpec
 from weft.planner.inferred import schema_of
 from weft.planner.plan import Step
@@ -73,9 +74,13 @@ def carry(
     outcomes: Mapping[int, Outcome],
     specs: Sequence[ToolSpec],
     thought: str = "",
+    *,
+    since: int = 0,
 ) -> Carried:
-    """What has become of `steps`, all of which have ended as `outcomes` says, by number."""
-    results = {spec.name: spec.result for spec in specs}
+    """What has become of `steps`, all of which have ended as `outcomes` says, by number.
+
+    What was blocked, or left out, before step `since` is history and not carried any further.
+    """
     done: list[Done] = []
     failed: dict[int, Failed] = {}
     blocked: dict[int, Blocked] = {}
@@ -83,22 +88,30 @@ def carry(
     for step in steps:
         outcome = outcomes[step.number]
         if outcome.ok:
-            done.append(Done(step, outcome.value, _schema(step, outcome.value, results)))
+            schema = promised(step, specs) or schema_of(outcome.value)
+            done.append(Done(step, outcome.value, schema))
         elif outcome.failure is None:
             left_out.append(step)
-        elif outcome.status == "skipped" and (by := _blocking(step, failed, blocked)):
+        elif by := _blocking(step, failed, blocked):
             blocked[step.number] = Blocked(step, by)
         else:
             failed[step.number] = Failed(step, outcome.failure)
-    following = max((step.number for step in steps), default=0) + 1
     return Carried(
         tuple(done),
         tuple(failed.values()),
-        tuple(blocked.values()),
-        tuple(left_out),
+        tuple(found for number, found in blocked.items() if number >= since),
+        tuple(step for step in left_out if step.number >= since),
         thought,
-        following,
+        max((step.number for step in steps), default=0) + 1,
     )
+
+
+def promised(step: Step, specs: Sequence[ToolSpec]) -> JsonSchema | None:
+    """The schema of what the tool of `step` says it returns, for each item where it is a map."""
+    result = next((spec.result for spec in specs if spec.name == step.tool), None)
+    if result is None or step.over is None:
+        return result
+    return array_of(result)
 
 
 def _blocking(
@@ -112,11 +125,3 @@ def _blocking(
         elif number in blocked:
             found.update(blocked[number].by)
     return tuple(sorted(found))
-
-
-def _schema(step: Step, value: Any, results: Mapping[str, JsonSchema | None]) -> JsonSchema | None:
-    """What the tool promises; where it promises nothing, what it came to."""
-    promised = results.get(step.tool)
-    if promised is None:
-        return schema_of(value)
-    return promised if step.over is None else {"type": "array", "items": promised}

@@ -1,0 +1,155 @@
+"""Plans as graphs: what they come to is what plain Python comes to, in any order of completion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.planner.runnable import ComputingTools, call_key, compute, evaluate, plans
+from weft.core.errors import UnknownReference
+from weft.core.fakes import FakeClock
+from weft.core.ids import NodeId
+from weft.engine import Node, NodeContext, Run, RunResult
+from weft.engine.graph import Graph
+from weft.planner.compile import JOIN, graph_of, step_node
+from weft.planner.plan import Condition, Plan, Ref, Step
+
+
+def run(plan: Plan, tools: ComputingTools) -> RunResult:
+    return FakeClock().run(Run(graph_of(plan, tools), clock=None).wait())
+
+
+def statuses(result: RunResult) -> dict[str, str]:
+    return {node: outcome.status for node, outcome in result.outcomes.items()}
+
+
+ADD = Step(1, "add", {"a": 1, "b": 2})
+
+
+@given(plans(), st.integers(0, 1000))
+def test_a_plan_comes_to_what_plain_python_comes_to(plan: Plan, seed: int) -> None:
+    tools = ComputingTools(seed)
+    result = run(plan, tools)
+    expected = evaluate(plan)
+    assert result.status == "succeeded"
+    assert sorted(tools.calls) == sorted(expected.calls)
+    for step in plan.steps:
+        outcome = result.outcomes[NodeId(f"s{step.number}")]
+        if step.number in expected.left_out:
+            assert outcome.status == "skipped"
+            assert outcome.failure is None
+        else:
+            assert outcome.value == expected.values[step.number]
+    assert tools.running == 0
+
+
+@given(plans(most=6))
+@settings(max_examples=20)
+def test_a_hundred_orders_of_completion_give_one_answer(plan: Plan) -> None:
+    answers = [run(plan, ComputingTools(seed)).outcomes[JOIN] for seed in range(100)]
+    assert all(answer == answers[0] for answer in answers)
+
+
+@given(plans(), st.data())
+def test_a_failed_call_blocks_its_cone_and_nothing_else(plan: Plan, data: st.DataObject) -> None:
+    calls = sorted(set(evaluate(plan).calls))
+    if not calls:
+        return
+    broken = data.draw(st.lists(st.sampled_from(calls), min_size=1, max_size=2))
+    tools = ComputingTools(data.draw(st.integers(0, 99)), dict.fromkeys(broken, 99))
+    result = run(plan, tools)
+    expected = evaluate(plan, broken)
+    assert set(expected.calls) <= set(tools.calls)
+    for step in plan.steps:
+        outcome = result.outcomes[NodeId(f"s{step.number}")]
+        if step.number in expected.values:
+            assert outcome.value == expected.values[step.number]
+        elif step.number in expected.left_out:
+            assert outcome.failure is None
+        elif step.number in expected.failed:
+            assert outcome.status == "failed"
+            assert "out of order" in str(outcome.failure)
+        else:
+            assert not outcome.ok
+            assert any(f"s{need}" in str(outcome.failure) for need in step.needs), outcome
+
+
+def test_the_join_has_the_shape_that_was_asked_for() -> None:
+    steps = (ADD, Step(2, "add", {"a": Ref(1, ("sum",)), "b": 1}))
+    one = Plan(steps, (Ref(2, ("sum",)),))
+    two = Plan(steps, (Ref(1, ("sum",)), Ref(2, ("parts", 0))))
+    assert run(one, ComputingTools()).outcomes[JOIN].value == 4
+    assert run(two, ComputingTools()).outcomes[JOIN].value == {"$1.sum": 3, "$2.parts[0]": 3}
+    everything = run(Plan(steps), ComputingTools()).outcomes[JOIN].value
+    assert everything == {
+        "$1": compute("add", {"a": 1, "b": 2}),
+        "$2": compute("add", {"a": 3, "b": 1}),
+    }
+
+
+def test_a_join_does_without_what_was_left_out_but_not_without_what_failed() -> None:
+    never = Step(2, "add", {"a": 1, "b": 1}, when=Condition(Ref(1, ("sum",)), ">", 3))
+    plan = Plan((ADD, never), (Ref(1, ("sum",)), Ref(2)))
+    assert run(plan, ComputingTools()).outcomes[JOIN].value == {"$1.sum": 3}
+    only = Plan((ADD, never), (Ref(2),))
+    assert run(only, ComputingTools()).outcomes[JOIN].status == "skipped"
+    broken = ComputingTools(failing={call_key("add", {"a": 1, "b": 2}): 1})
+    failed = run(plan, broken).outcomes[JOIN]
+    assert failed.failure is not None
+    assert failed.failure.message.startswith("step 1 failed: ToolRaised: add is out of order")
+
+
+def test_an_empty_plan_comes_to_nothing() -> None:
+    assert run(Plan(), ComputingTools()).outcomes[JOIN].value == {}
+
+
+def test_a_map_of_a_map_takes_items_one_by_one() -> None:
+    numbers = Step(1, "spread", {"n": 3})
+    each = Step(2, "add", {"a": Ref("item"), "b": 0}, over=Ref(1))
+    again = Step(3, "add", {"a": Ref("item", ("sum",)), "b": Ref("index")}, over=Ref(2))
+    seconds = {call_key("add", {"a": n, "b": 0}): 0.0 for n in range(3)}
+    tools = ComputingTools(1)
+    result = run(Plan((numbers, each, again), (Ref(3),)), tools)
+    assert [value["sum"] for value in result.value(JOIN)] == [0, 2, 4]  # type: ignore[attr-defined]
+    assert set(seconds) <= set(tools.calls)
+
+
+def test_a_condition_on_the_item_leaves_out_items() -> None:
+    numbers = Step(1, "spread", {"n": 3})
+    condition = Condition(Ref("item"), "!=", 1)
+    each = Step(2, "label", {"text": "x", "of": Ref("item")}, over=Ref(1), when=condition)
+    result = run(Plan((numbers, each), (Ref(2),)), ComputingTools())
+    assert [value["of"] for value in result.value(JOIN)] == [0, 2]  # type: ignore[attr-defined]
+
+
+def test_a_map_over_no_list_is_refused_in_words() -> None:
+    plan = Plan((ADD, Step(2, "add", {"a": 1, "b": 1}, over=Ref(1, ("sum",)))))
+    outcome = run(plan, ComputingTools()).outcomes[NodeId("s2")]
+    assert outcome.failure is not None
+    assert outcome.failure.message == "step 2 is done for each item of a list, not of a number"
+
+
+def test_a_map_has_a_widest() -> None:
+    calls: list[Any] = []
+
+    async def call(_: NodeContext, __: Step, arguments: Any) -> Any:
+        calls.append(arguments)
+
+    async def many(_: NodeContext, __: Any) -> list[int]:
+        return list(range(11))
+
+    step = Step(2, "add", {"a": Ref("item"), "b": 1}, over=Ref(1))
+    node = step_node(step, call, NodeId("s2"), {1: NodeId("s1")}, max_items=10)
+    graph = Graph("wide", (Node(NodeId("s1"), many), node))
+    outcome = FakeClock().run(Run(graph).wait()).outcomes[NodeId("s2")]
+    assert outcome.failure is not None
+    assert outcome.failure.error == "BudgetExceeded"
+    assert not calls
+
+
+def test_a_reference_to_no_step_is_an_error_before_anything_runs() -> None:
+    with pytest.raises(UnknownReference, match="there is no step 7"):
+        graph_of(Plan((Step(1, "add", {"a": Ref(7), "b": 1}),)), ComputingTools())

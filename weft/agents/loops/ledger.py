@@ -1,0 +1,102 @@
+"""The calls of one agent's work: at most so many, and none again that has succeeded.
+
+Knows steps only as what a call belongs to; when they run is the engine's business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.agents.loops.excerpt import excerpt, text_of
+from weft.agents.tools import tool_logs
+from weft.core.errors import BudgetExceeded
+from weft.core.ids import NodeId
+from weft.core.ports import ToolRunner
+from weft.engine import NodeContext
+from weft.planner.plan import Step
+
+_LOGGED_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A call that a node made, or took over from an earlier one (`reused`)."""
+
+    node: NodeId
+    step: int
+    arguments: Mapping[str, Any]
+    planning: int
+    reused: bool = False
+
+
+class Ledger:
+    """Makes calls of `tools`, at most `limit` in all.
+
+    A call that an earlier planning made already (same tool, equal arguments) is not made again: its
+    result is taken, and waited for if need be; only if it has failed, it is tried once more. Equal
+    calls of one planning are all made: whoever planned them saw both.
+    """
+
+    def __init__(self, tools: ToolRunner, limit: int) -> None:
+        self._tools = tools
+        self._limit = limit
+        self._planning = 0
+        self._plannings: dict[int, int] = {}
+        self._first: dict[str, Entry] = {}
+        self._entries: dict[NodeId, Entry] = {}
+        self.made = 0
+
+    @property
+    def left(self) -> int:
+        """How many calls may still be made."""
+        return self._limit - self.made
+
+    def next_planning(self) -> None:
+        """What begins from now on was planned by somebody who knows of all that began before."""
+        self._planning += 1
+
+    def begin(self, step: Step) -> None:
+        """Note that `step` was planned in the present planning."""
+        self._plannings[step.number] = self._planning
+
+    def of(self, step: int) -> Iterator[Entry]:
+        """The calls of the step with this number, in the order they began."""
+        return (entry for entry in self._entries.values() if entry.step == step)
+
+    async def call(self, context: NodeContext, step: Step, arguments: Mapping[str, Any]) -> Any:
+        """The result of the call that `step` makes in the node of `context`.
+
+        Raises: `BudgetExceeded` when no more calls may be made; what the tool raises.
+        """
+        planning = self._plannings[step.number]
+        key = _key(step.tool, arguments)
+        before = self._first.get(key)
+        if before is not None and before.planning != planning:
+            outcome = await context.outcome(before.node)
+            if outcome.ok:
+                context.log(f"not made again: as in step {before.step}")
+                self._note(Entry(context.node, step.number, arguments, planning, reused=True))
+                return outcome.value
+        entry = Entry(context.node, step.number, arguments, planning)
+        self._note(entry)
+        self._first[key] = entry
+        return await self._make(context, step.tool, arguments)
+
+    async def _make(self, context: NodeContext, tool: str, arguments: Mapping[str, Any]) -> Any:
+        if self.left < 1:
+            hint = "allow more calls, or ask for less"
+            raise BudgetExceeded(f"all {self._limit} tool calls have been made", hint=hint)
+        self.made += 1
+        context.log(f"{excerpt(tool, 80)} {excerpt(text_of(arguments), _LOGGED_CHARS)}")
+        with tool_logs(context.log):
+            return await self._tools.call(tool, arguments)
+
+    def _note(self, entry: Entry) -> None:
+        self._entries[entry.node] = entry
+
+
+def _key(tool: str, arguments: Mapping[str, Any]) -> str:
+    return json.dumps([tool, arguments], sort_keys=True, default=repr)

@@ -1,0 +1,107 @@
+"""One planning: a node that streams a plan, and begins each step the moment it is written.
+
+Knows neither what a step does nor what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+
+from weft.agents.loops.turn import ready, situated
+from weft.core.errors import AgentError, InternalError, PlanError
+from weft.core.ids import inside
+from weft.core.ports import ModelClient
+from weft.core.values import JsonSchema, Message, ToolSpec
+from weft.engine import ALL, Edge, Inputs, Node, NodeContext, Policy, best_effort
+from weft.planner.plan import Plan, Step
+from weft.planner.planning import Planner
+
+Known = Mapping[int, JsonSchema | None]
+
+
+class Planning:
+    """One attempt at a plan. `text` is what the model has written, `steps` what could be read."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        model: ModelClient,
+        tools: Sequence[ToolSpec],
+        begin: Callable[[Step], None],
+    ) -> None:
+        self._planner = planner
+        self._model = model
+        self._tools = tools
+        self._begin = begin
+        self._pieces: list[str] = []
+        self._error: PlanError | None = None
+        self.steps: list[Step] = []
+
+    @property
+    def text(self) -> str:
+        """What the model has written."""
+        return "".join(self._pieces)
+
+    async def plan(
+        self,
+        context: NodeContext,
+        name: str,
+        messages: tuple[Message, ...],
+        known: Known,
+        *,
+        instead_of: str | None = None,
+    ) -> Plan:
+        """The plan that the model writes in the node `name` inside the scope of `context`.
+
+        `instead_of` is the node of a failed planning that this one makes up for.
+
+        Raises: `PlanError` when it is malformed; `AgentError` when there is none.
+        """
+
+        async def work(own: NodeContext, _: Inputs) -> Plan:
+            try:
+                return await self._streamed(own, messages, known)
+            except PlanError as error:
+                self._error = error
+                raise
+
+        node = inside(context.scope, name)
+        policy = Policy(resource=self._model.model, spends=True, on_failure="skip")
+        edges = () if instead_of is None else (Edge(inside(context.scope, instead_of)),)
+        join = best_effort() if edges else ALL
+        context.append([Node(node, work, edges, join=join, policy=policy, kind="model")])
+        outcome = await context.outcome(node)
+        if isinstance(outcome.value, Plan):
+            return outcome.value
+        if self._error is not None:
+            raise self._error
+        raise AgentError(
+            f"there is no plan: {outcome.failure or outcome.status}",
+            hint="give it a larger budget" if outcome.status == "skipped" else None,
+        )
+
+    async def _streamed(
+        self, own: NodeContext, messages: tuple[Message, ...], known: Known
+    ) -> Plan:
+        await ready(own, self._model)
+
+        def show(text: str, tokens: int) -> None:
+            self._pieces.append(text)
+            own.stream(text, tokens)
+
+        stream = self._planner.stream(
+            messages,
+            self._tools,
+            known,
+            extras=lambda request: situated(request, own),
+            on_text=show,
+            on_usage=own.spend,
+        )
+        async with aclosing(stream) as parts:
+            async for part in parts:
+                if isinstance(part, Plan):
+                    return part
+                self.steps.append(part)
+                self._begin(part)
+        raise InternalError("the planner ended without a plan", node=own.node)

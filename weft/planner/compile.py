@@ -1,0 +1,209 @@
+"""Steps and plans to nodes and graphs of the engine. Runs nothing; knows tools by one function.
+
+A false condition leaves a step out on purpose, and what refers to it too. A step that fails, or is
+left out because of a failure, skips what refers to it, and its reason names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Final
+
+from weft.core.errors import BudgetExceeded, NodeFailed, TypeMismatch, UnknownReference
+from weft.core.ids import NodeId
+from weft.core.ports import ToolRunner
+from weft.engine import (
+    ALL,
+    Edge,
+    Graph,
+    Inputs,
+    Node,
+    NodeContext,
+    Policy,
+    Skip,
+    Streamed,
+    Work,
+    best_effort,
+)
+from weft.engine.kinds import Body, Fragment, map_over
+from weft.engine.node import DEFAULT_POLICY
+from weft.planner.plan import Here, Plan, Ref, Step
+from weft.planner.resolve import Results, described, follow, holds, resolve
+from weft.planner.text.writer import write_ref
+
+Call = Callable[[NodeContext, Step, Mapping[str, Any]], Awaitable[Any]]
+"""Makes one call of a step, with its arguments as plain JSON data."""
+
+JOIN: Final = NodeId("join")
+MAX_ITEMS: Final = 1000
+_OVER: Final = "over"
+
+
+def calling(tools: ToolRunner) -> Call:
+    """Calls `tools`, and nothing else."""
+
+    async def call(_: NodeContext, step: Step, arguments: Mapping[str, Any]) -> Any:
+        return await tools.call(step.tool, arguments)
+
+    return call
+
+
+def step_node(
+    step: Step,
+    call: Call,
+    node: NodeId,
+    sources: Mapping[int, NodeId],
+    *,
+    policy: Policy = DEFAULT_POLICY,
+    streams: Collection[int] = (),
+    max_items: int = MAX_ITEMS,
+) -> Node:
+    """The node of a step, which starts as soon as what it refers to has results.
+
+    `sources` are the nodes of the steps it refers to. A map becomes a node that appends one node
+    for each item, at most `max_items`, under `policy`; of a source in `streams`, which is itself a
+    map, each item is taken as soon as it is there (see `may_stream`).
+    """
+    over = step.over
+    if over is None:
+        return Node(node, _once(step, call), _edges(step, sources), policy=policy, kind="tool")
+    work = _for_each(step, over, call, policy, max_items)
+    around = Policy(on_failure=policy.on_failure)
+    if over.path or not isinstance(over.source, int) or over.source not in streams:
+        return Node(node, work, _edges(step, sources), policy=around, kind="map")
+    edges = (
+        *_edges(step, sources, besides=over),
+        Edge(_source(over.source, sources), _OVER, stream=True),
+    )
+    return Node(node, work, edges, policy=around, kind="map")
+
+
+def may_stream(step: Step) -> bool:
+    """Whether the items of a map can be taken one by one: each item has a result of its own."""
+    return step.over is not None and not _per_item(step)
+
+
+def graph_of(plan: Plan, tools: ToolRunner, name: str = "plan") -> Graph:
+    """The graph of a whole plan: a node `s3` for step 3, and `join`, whose value answers.
+
+    That is the one result that `join` names; of several, or of all steps, a mapping by how they
+    are referred to, without those left out on purpose.
+
+    Raises: `BuildError` for a plan that `weft.planner.check` would refuse.
+    """
+    sources = {step.number: NodeId(f"s{step.number}") for step in plan.steps}
+    streams = [step.number for step in plan.steps if may_stream(step)]
+    call = calling(tools)
+    nodes = [
+        step_node(step, call, sources[step.number], sources, streams=streams) for step in plan.steps
+    ]
+    return Graph(name, (*nodes, _join(plan, sources)), keep=(JOIN,))
+
+
+def _join(plan: Plan, sources: Mapping[int, NodeId]) -> Node:
+    results = plan.results or tuple(Ref(step.number) for step in plan.steps)
+    numbers = dict.fromkeys(ref.source for ref in results if isinstance(ref.source, int))
+    needed = {number: _source(number, sources) for number in numbers}
+
+    async def work(context: NodeContext, _: Inputs) -> Any:
+        values: dict[int | Here, Any] = {}
+        for number, node in needed.items():
+            outcome = await context.outcome(node)
+            if outcome.failure is not None and not outcome.ok:
+                raise NodeFailed(f"step {number} {outcome.status}: {outcome.failure}")
+            if outcome.ok:
+                values[number] = outcome.value
+        there = [ref for ref in results if ref.source in values]
+        if len(results) != 1:
+            return {write_ref(ref): follow(ref, values) for ref in there}
+        return follow(there[0], values) if there else Skip("its result was left out")
+
+    edges = tuple(Edge(node) for node in needed.values())
+    return Node(JOIN, work, edges, join=best_effort() if edges else ALL, kind="join")
+
+
+def _edges(
+    step: Step, sources: Mapping[int, NodeId], *, besides: Ref | None = None
+) -> tuple[Edge, ...]:
+    """An edge for each step that is referred to; not for what only `besides` refers to."""
+    refs = [ref for ref in step.refs if ref is not besides]
+    numbers = dict.fromkeys(ref.source for ref in refs if isinstance(ref.source, int))
+    return tuple(Edge(_source(number, sources), f"s{number}") for number in sorted(numbers))
+
+
+def _source(number: int, sources: Mapping[int, NodeId]) -> NodeId:
+    try:
+        return sources[number]
+    except KeyError:
+        raise UnknownReference(
+            f"there is no step {number}", hint="refer to steps that the plan has"
+        ) from None
+
+
+def _results(step: Step, inputs: Inputs) -> dict[int | Here, Any]:
+    """The inputs of a step's node, by the numbers that references use."""
+    return {number: inputs[f"s{number}"] for number in step.needs if f"s{number}" in inputs}
+
+
+def _once(step: Step, call: Call) -> Work:
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        results = _results(step, inputs)
+        if step.when is not None and not holds(step.when, results):
+            return _left_out(step)
+        return await call(context, step, resolve(step.arguments, results))
+
+    return work
+
+
+def _for_each(step: Step, over: Ref, call: Call, policy: Policy, max_items: int) -> Work:
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        results = _results(step, inputs)
+        if step.when is not None and not _per_item(step) and not holds(step.when, results):
+            return _left_out(step)
+        items = inputs[_OVER] if _OVER in inputs else follow(over, results)
+        _check_items(step, items, max_items)
+        spread = map_over(_OVER, _item(step, call, results, policy))
+        return await spread(context, {_OVER: items})
+
+    return work
+
+
+def _item(step: Step, call: Call, results: Results, policy: Policy) -> Body:
+    """The node of one item. The item may still be on its way; its number is known."""
+
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        here: Results = {**results, "item": inputs["item"], "index": inputs["index"]}
+        if _per_item(step) and step.when is not None and not holds(step.when, here):
+            return _left_out(step)
+        return await call(context, step, resolve(step.arguments, here))
+
+    def body(place: NodeId, bindings: Mapping[str, Any]) -> Fragment:
+        edges = tuple(Edge(v.source, k) for k, v in bindings.items() if isinstance(v, Edge))
+        given = {k: v for k, v in bindings.items() if not isinstance(v, Edge)}
+        return Fragment((Node(place, work, edges, given, policy=policy, kind="tool"),), place)
+
+    return body
+
+
+def _per_item(step: Step) -> bool:
+    """Whether the condition is asked of each item, and leaves out items instead of the step."""
+    return step.when is not None and isinstance(step.when.ref.source, str)
+
+
+def _check_items(step: Step, items: Any, max_items: int) -> None:
+    if isinstance(items, Streamed):
+        items = items.nodes
+    if not isinstance(items, (list, tuple)):
+        raise TypeMismatch(
+            f"step {step.number} is done for each item of a list, not of {described(items)}",
+            hint="refer to a list",
+        )
+    if len(items) > max_items:
+        raise BudgetExceeded(
+            f"step {step.number} would make {len(items)} calls, {max_items} are allowed",
+            hint="refer to a shorter list",
+        )
+
+
+def _left_out(step: Step) -> Skip:
+    return Skip(f"the condition of step {step.number} does not hold")

@@ -1,0 +1,192 @@
+"""A workflow as a plan, where each of its nodes is something that a plan can say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
+from typing import Any, Final, NoReturn
+
+from weft.core.errors import BuildError
+from weft.planner.plan import Condition, Here, Plan, Ref, Step, Value
+from weft.workflow.document import Step as NodeStep
+from weft.workflow.document.leaves import ModelNode, ToolNode
+from weft.workflow.document.nodes import BranchNode, MapNode
+from weft.workflow.expressions import Reference, Template, template
+from weft.workflow.flow import Flow
+from weft.workflow.planned.comparison import comparison
+from weft.workflow.uses import all_names
+
+_NUMBERED: Final = re.compile(r"s([1-9][0-9]{0,8})\Z")
+_SAID: Final = frozenset(
+    ("tool", "arguments", "over", "item", "do", "when", "after", "description")
+)
+
+
+def plan_of(flow: Flow, inputs: Mapping[str, Any] | None = None) -> Plan:
+    """The plan that says what `flow` does; `inputs` become literals, and so do their defaults.
+
+    Nodes may be tools, and maps that call a tool; the last may be a model that answers from the
+    results. Nodes called `s3` keep their number where all are called so. A plan whose outputs, or
+    whose answer, name every node in order has a join that names none.
+
+    Raises: `BuildError`, which names the node, for what a plan cannot say.
+    """
+    return _Thawing(flow, dict(inputs or {})).plan()
+
+
+class _Thawing:
+    def __init__(self, flow: Flow, inputs: dict[str, Any]) -> None:
+        self._nodes = dict(flow.nodes)
+        self._outputs = dict(flow.outputs)
+        defaults = {name: spec.default for name, spec in flow.inputs.items() if not spec.required}
+        self._inputs = {**defaults, **inputs}
+        for name in flow.inputs:
+            if name not in self._inputs:
+                hint = "give it: plan_of(flow, inputs={...})"
+                raise BuildError(
+                    f"the input `{name}` has no value that a plan could hold", hint=hint
+                )
+
+    def plan(self) -> Plan:
+        """The whole plan."""
+        ends = [name for name, node in self._nodes.items() if isinstance(node, ModelNode)]
+        collected = [name for name, node in self._nodes.items() if _collects(node)]
+        if len(ends) > 1:
+            _refuse(ends[1], "a plan has no model nodes but the one that answers")
+        calls = {n: s for n, s in self._nodes.items() if n not in (*ends, *collected)}
+        self._numbers = _numbers(calls)
+        steps = sorted(
+            (self._step(name, node) for name, node in calls.items()), key=lambda step: step.number
+        )
+        results = tuple(dict.fromkeys(self._results(ends, collected)))
+        everything = tuple(Ref(step.number) for step in steps)
+        return Plan(tuple(steps), () if results == everything else results)
+
+    def _results(self, ends: list[str], collected: list[str]) -> Iterator[Ref]:
+        """What the answer is made of, in order."""
+        if not ends:
+            for name, value in self._outputs.items():
+                yield self._ref(value, f"the output `{name}`")
+        elif collected:
+            yield from self._collected(collected[0])
+        else:
+            node = self._nodes[ends[0]]
+            assert isinstance(node, ModelNode)
+            for reference in template(node.prompt).references:
+                if reference.name in self._numbers:
+                    yield Ref(self._numbers[reference.name], reference.path)
+
+    def _collected(self, name: str) -> Iterator[Ref]:
+        node = self._nodes[name]
+        assert isinstance(node, MapNode)
+        assert isinstance(node.do, BranchNode)
+        for case in node.do.cases.values():
+            yield self._ref(getattr(case, "value", None), name)
+
+    def _step(self, name: str, node: NodeStep) -> Step:
+        number = self._numbers[name]
+        thought = node.description or ""
+        if isinstance(node, ToolNode):
+            self._check(name, node)
+            arguments = self._arguments(node, {}, name)
+            return Step(number, node.tool, arguments, None, self._when(node, {}, name), thought)
+        if not isinstance(node, MapNode) or not isinstance(node.do, ToolNode):
+            _refuse(name, f"a plan has no {node.kind} nodes like this")
+        self._check(name, node)
+        self._check(name, node.do)
+        here: dict[str, Here] = {node.item: "item", "index": "index"}
+        when, each = self._when(node, {}, name), self._when(node.do, here, name)
+        if when is not None and each is not None:
+            _refuse(name, "a step has one condition, of its own or of each item")
+        over = self._ref(node.over, name)
+        arguments = self._arguments(node.do, here, name)
+        return Step(number, node.do.tool, arguments, over, when or each, thought)
+
+    def _check(self, name: str, node: NodeStep) -> None:
+        for key in sorted(node.model_fields_set - _SAID):
+            _refuse(name, f"a plan cannot say `{key}`")
+        for other in set(node.after) - all_names(node):
+            _refuse(name, f"a plan cannot wait for `{other}` without using its value")
+
+    def _arguments(self, node: ToolNode, here: Mapping[str, Here], name: str) -> dict[str, Value]:
+        return {key: self._value(value, here, name) for key, value in node.arguments.items()}
+
+    def _value(self, value: Any, here: Mapping[str, Here], name: str) -> Value:
+        if isinstance(value, str):
+            return self._text(template(value), here, name)
+        if isinstance(value, Mapping):
+            return {key: self._value(item, here, name) for key, item in value.items()}
+        if isinstance(value, list):
+            return tuple(self._value(item, here, name) for item in value)
+        return value
+
+    def _text(self, text: Template, here: Mapping[str, Here], name: str) -> Value:
+        if text.path is not None:
+            return self._referred(text.path, here)
+        if text.references:
+            _refuse(name, f"a plan cannot compute {text.text!r:.60}: it only refers to results")
+        return text.render({})
+
+    def _referred(self, path: Reference, here: Mapping[str, Here]) -> Value:
+        if path.name in here:
+            return Ref(here[path.name], path.path)
+        if path.name in self._numbers:
+            return Ref(self._numbers[path.name], path.path)
+        return _plain(Template(path.name, "expression", (path,), path).render(self._inputs))
+
+    def _ref(self, value: Any, name: str, here: Mapping[str, Here] | None = None) -> Ref:
+        found = self._value(value, here or {}, name)
+        if not isinstance(found, Ref):
+            _refuse(name, f"a plan refers to a result here, not to {value!r:.60}")
+        return found
+
+    def _when(self, node: NodeStep, here: Mapping[str, Here], name: str) -> Condition | None:
+        if node.when is None:
+            return None
+        found = comparison(template(node.when))
+        if found is None:
+            _refuse(
+                name, f"a plan cannot ask {node.when!r:.60}: it compares a result with a literal"
+            )
+        path, operator, literal = found
+        ref = self._referred(path, here)
+        if not isinstance(ref, Ref):
+            _refuse(name, "a condition of a plan refers to a result")
+        return Condition(ref, operator, literal)
+
+
+def _collects(node: NodeStep) -> bool:
+    return isinstance(node, MapNode) and isinstance(node.do, BranchNode)
+
+
+def _numbers(nodes: Mapping[str, NodeStep]) -> dict[str, int]:
+    """A number for each node, larger than those of the nodes that it refers to."""
+    needs = {name: [n for n in nodes if n in all_names(node)] for name, node in nodes.items()}
+    own = {name: int(found[1]) for name in nodes if (found := _NUMBERED.match(name))}
+    if len(own) == len(nodes) and all(own[n] < own[name] for name in nodes for n in needs[name]):
+        return own
+    return {name: number for number, name in enumerate(_in_order(needs), 1)}
+
+
+def _in_order(needs: Mapping[str, list[str]]) -> Iterator[str]:
+    """Every name after those it needs, and otherwise as they were declared."""
+    declared = list(needs)
+    sorter = TopologicalSorter(needs)
+    sorter.prepare()
+    while sorter.is_active():
+        for name in sorted(sorter.get_ready(), key=declared.index):
+            yield name
+            sorter.done(name)
+
+
+def _plain(value: Any) -> Value:
+    """JSON data as a plan holds it: lists as tuples."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _refuse(node: str, why: str) -> NoReturn:
+    hint = "a plan has calls of tools, for each item of a list or once, and conditions"
+    raise BuildError(why, node=node, hint=hint)
