@@ -135,7 +135,9 @@ class _Job:
         known = dict(carried.known) if carried is not None else {}
         first = self._planning()
         try:
-            plan = await first.plan(self._context, f"plan{number}", messages, known)
+            plan = await first.plan(
+                self._context, f"plan{number}", messages, known, first=self._next_number
+            )
         except PlanError as error:
             plan = await self._mended(number, messages, known, first, error)
         self._plans.append(plan)
@@ -159,6 +161,7 @@ class _Job:
                 f"mend{number}",
                 told,
                 {**known, **begun},
+                first=self._next_number,
                 instead_of=f"plan{number}",
             )
         except PlanError as again:
@@ -167,6 +170,10 @@ class _Job:
                 hint='use a model or server that can be held to a grammar (constrain="line")',
             ) from again
         return replace(rest, steps=(*first.steps, *rest.steps))
+
+    @property
+    def _next_number(self) -> int:
+        return max(self._steps, default=0) + 1
 
     def _planning(self) -> Planning:
         agent = self._agent

@@ -50,18 +50,20 @@ class Planning:
         messages: tuple[Message, ...],
         known: Known,
         *,
+        first: int = 1,
         instead_of: str | None = None,
     ) -> Plan:
         """The plan that the model writes in the node `name` inside the scope of `context`.
 
-        `instead_of` is the node of a failed planning that this one makes up for.
+        Its numbers begin with `first`. `instead_of` names the node of a failed planning that this
+        one makes up for.
 
         Raises: `PlanError` when it is malformed; `AgentError` when there is none.
         """
 
         async def work(own: NodeContext, _: Inputs) -> Plan:
             try:
-                return await self._streamed(own, messages, known)
+                return await self._streamed(own, messages, known, first)
             except PlanError as error:
                 self._error = error
                 raise
@@ -82,7 +84,7 @@ class Planning:
         )
 
     async def _streamed(
-        self, own: NodeContext, messages: tuple[Message, ...], known: Known
+        self, own: NodeContext, messages: tuple[Message, ...], known: Known, first: int
     ) -> Plan:
         await ready(own, self._model)
 
@@ -94,6 +96,7 @@ class Planning:
             messages,
             self._tools,
             known,
+            first=first,
             extras=lambda request: situated(request, own),
             on_text=show,
             on_usage=own.spend,
