@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from weft.core.schema import at, mismatch
+from weft.core.schema import array_of, at, declared, mismatch, references
 
 INTEGER = {"type": "integer"}
 NUMBER = {"type": "number"}
@@ -76,6 +76,15 @@ WORDS = {
         (TREE, WORDS, "value: integer can never be string"),
         (array(TREE["$defs"]["Tree"]), array(NULL), "[]: object can never be null"),
         (STRING, {"allOf": [{"enum": [1, 2]}]}, "string can never be integer"),
+        ({"const": 0}, {"minimum": 1}, "0 is less than 1"),
+        ({"enum": [3, 4.5]}, {"maximum": 2}, "3 is more than 2 and 4.5 is more than 2"),
+        ({"exclusiveMinimum": 1}, {"const": 1}, "1 is not more than 1"),
+        ({"const": 2}, {"exclusiveMaximum": 2}, "2 is not less than 2"),
+        ({"const": ""}, {"minLength": 1}, "0 characters are fewer than 1"),
+        ({"const": "abc"}, {"type": "string", "maxLength": 2}, "3 characters are more than 2"),
+        ({"const": []}, array(STRING, minItems=1), "0 items are fewer than 1"),
+        ({"const": {"a": 1}}, {"maxProperties": 0}, "1 properties are more than 0"),
+        (record(a={"const": 5}), record(a={"maximum": 3}), "a: 5 is more than 3"),
     ],
 )
 def test_a_mismatch_is_found_and_said_in_words(source: Any, target: Any, why: str) -> None:
@@ -110,6 +119,10 @@ def test_a_mismatch_is_found_and_said_in_words(source: Any, target: Any, why: st
             record(title=INTEGER),
         ),
         ({"$ref": "#"}, {"$ref": "#"}),
+        ({"enum": [0, 5]}, {"minimum": 1}),
+        ({"enum": [0, "a"]}, {"minimum": 1}),
+        ({"const": True}, {"minimum": 2}),
+        ({"const": 5}, {"exclusiveMinimum": True, "maximum": "3"}),
     ],
 )
 def test_what_may_fit_is_no_mismatch(source: Any, target: Any) -> None:
@@ -150,6 +163,11 @@ def _keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
             "prefixItems": some,
             "minItems": size,
             "maxItems": size,
+            "minimum": size,
+            "exclusiveMaximum": size,
+            "minLength": size,
+            "maxLength": size,
+            "minProperties": size,
             "anyOf": some,
             "oneOf": some,
             "allOf": some,
@@ -299,3 +317,42 @@ def test_at_refuses_a_path_that_cannot_exist(schema: Any, path: list[str | int],
     with pytest.raises(LookupError) as caught:
         at(schema, path)
     assert says in str(caught.value)
+
+
+def test_a_list_of_a_schema_keeps_what_it_refers_to() -> None:
+    trees = array_of(TREE)
+    assert at(trees, [5, "left", "left"]) == at(TREE, ["left", "left"])
+    assert array_of(array_of(TREE))["items"]["items"] == {"$ref": "#/$defs/Tree"}
+    assert array_of(DOC) == array(DOC)
+    assert list(references(trees)) == ["#/$defs/Tree", "#/$defs/Tree"]
+
+
+def test_a_list_of_what_cannot_be_moved_is_a_list_of_anything() -> None:
+    nested: dict[str, Any] = STRING
+    for _ in range(5_000):
+        nested = array(nested)
+    for schema in (None, {"properties": {"a": {"$ref": "#"}}}, {"$ref": "elsewhere"}, nested):
+        assert array_of(schema) == {"type": "array"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "names"),
+    [
+        (DOC, ("title", "score")),
+        (TREE, ("value", "left")),
+        (record(_open=True, a=STRING), ("a",)),
+        ({"allOf": [record(a=STRING), {"type": "object"}, record(b=STRING)]}, ("a", "b")),
+        ({"anyOf": [DOC, NULL]}, ("title", "score")),
+        ({"anyOf": [DOC, {"type": "object"}]}, None),
+        ({**DOC, "additionalProperties": True}, None),
+        ({**DOC, "patternProperties": {}}, None),
+        ({"type": "object"}, None),
+        ({"properties": {}}, None),
+        (STRING, ()),
+        ({}, None),
+        (None, None),
+        ({"$ref": "#"}, None),
+    ],
+)
+def test_declared_names_are_those_that_a_schema_speaks_of(schema: Any, names: Any) -> None:
+    assert declared(schema) == names

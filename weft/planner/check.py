@@ -64,7 +64,7 @@ def check_form(
             raise Wrong(f"more than {limits.steps} steps", "use `for each`, or answer with join")
         if step.number <= last:
             raise Wrong(f"the number {step.number} follows {last}", f"go on with {last + 1}")
-        if _depth(step) > limits.depth:
+        if _depth(step) > limits.depth or any(len(ref.path) > limits.depth for ref in step.refs):
             raise Wrong(f"lists, objects or paths nest deeper than {limits.depth} levels")
         if len(write_step(step)) > limits.step:
             raise Wrong(f"the step has more than {limits.step:,} characters")
@@ -192,7 +192,7 @@ def _same_kind(literal: Value) -> JsonSchema:
 
 
 def _depth(step: Step) -> int:
-    """How deep lists and objects nest in the arguments, or how long the longest path is."""
+    """How deep lists and objects nest in it."""
     level: list[Value] = [*step.arguments.values()]
     if step.when is not None:
         level.append(step.when.literal)
@@ -200,7 +200,7 @@ def _depth(step: Step) -> int:
     while level:
         nested += 1
         level = [inner for value in level for inner in _parts(value)]
-    return max([nested, *(len(ref.path) for ref in step.refs)])
+    return nested
 
 
 def _parts(value: Value) -> Iterable[Value]:

@@ -6,7 +6,7 @@ Knows no plan.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from weft.core.schema import at
@@ -15,6 +15,8 @@ from weft.core.values import JsonSchema, ToolSpec
 from weft.planner.text.writer import parameter_name, tool_name
 
 _DEPTH: Final = 3
+_HOPS: Final = 8
+_PARTS: Final = 400
 _VALUES: Final = 12
 _MEMBERS: Final = 16
 _SIMPLE: Final = ("string", "integer", "number", "boolean", "null")
@@ -65,30 +67,35 @@ def type_text(schema: JsonSchema | None) -> str:
 
 
 class _Types:
-    """Types of the parts of one schema, which `$ref` leads around in."""
+    """Types of the parts of one schema, which `$ref` leads around in.
+
+    Objects and lists are shown to some depth, and at most so many parts of all.
+    """
 
     def __init__(self, root: JsonSchema) -> None:
         self._root = root
+        self._left = _PARTS
 
-    def text(self, part: Part | None, depth: int) -> str:
-        if not isinstance(part, Mapping):
+    def text(self, part: Part | None, depth: int, hops: int = _HOPS) -> str:
+        self._left -= 1
+        if not isinstance(part, Mapping) or self._left < 0:
             return "any"
         if (values := listed(part)) is not None:
             return self._values(values)
-        if depth and (inside := self._composed(part, depth)):
+        if hops and (inside := self._composed(part, depth, hops - 1)):
             return inside
         return self._stated(part, depth)
 
-    def _values(self, values: Iterable[Any]) -> str:
-        shown = [json.dumps(value, ensure_ascii=False, default=str) for value in values]
-        return " | ".join([*shown[:_VALUES], *(["..."] if len(shown) > _VALUES else [])])
+    def _values(self, values: Sequence[Any]) -> str:
+        shown = [json.dumps(value, ensure_ascii=False, default=str) for value in values[:_VALUES]]
+        return " | ".join([*shown, *(["..."] if len(values) > _VALUES else [])])
 
-    def _composed(self, part: Mapping[str, Any], depth: int) -> str:
+    def _composed(self, part: Mapping[str, Any], depth: int, hops: int) -> str:
         """What references, allOf, anyOf and oneOf come to; empty where there are none."""
         for group in alternatives(part):
-            found = dict.fromkeys(self.text(one, depth - 1) for one in group)
+            found = dict.fromkeys(self.text(one, depth, hops) for one in group)
             return "any" if "any" in found else " | ".join(found)
-        texts = (self.text(one, depth - 1) for one in conjuncts(part, self._root))
+        texts = (self.text(one, depth, hops) for one in conjuncts(part, self._root))
         return next((text for text in texts if text != "any"), "")
 
     def _stated(self, part: Mapping[str, Any], depth: int) -> str:

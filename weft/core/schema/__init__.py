@@ -1,4 +1,4 @@
-"""Two questions about JSON Schemas: can a value of one ever fit the other; what lies at a path.
+"""Questions about JSON Schemas: can a value of one ever fit another; what lies at a path.
 
 Knows no validation of values. A keyword that is not understood counts as "anything may be": answers
 are only given where they can be proved, so there are no false alarms.

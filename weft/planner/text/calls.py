@@ -139,7 +139,7 @@ class _Parser:
         if not cursor.take(",") and cursor.peek() != ")":
             raise cursor.error(
                 f"a comma or ) is expected, here is {cursor.ahead()}",
-                'write tool(first="text", second=3); quotes in a text are written \\"',
+                'write tool(first="text", second=3), quotes in a text as \\"; nothing is computed',
             )
         cursor.space()
 

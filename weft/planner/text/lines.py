@@ -24,6 +24,8 @@ _HEAD: Final = re.compile(
     rf"(?P<name>{PLAIN}|{QUOTED})|{JOIN})\s*+\("
 )
 _HEAD_LENGTH: Final = 300
+# Models that reason aloud draft plans between these, which are not meant to be carried out.
+_THINKING, _DECIDED = "<think>", "</think>"
 _OPENING: Final = "([{"
 _CLOSING: Final = ")]}"
 
@@ -53,6 +55,7 @@ class Lines:
         self._limits = limits
         self._line = 1
         self._total = 0
+        self._thinking = False
         self._begin()
 
     def cut(self, piece: str) -> Iterator[Line]:
@@ -91,7 +94,7 @@ class Lines:
 
     def _begin(self) -> None:
         self._held: list[str] = []
-        self._kind: Kind | None = None  # None: not yet known
+        self._kind: Kind | None = "thought" if self._thinking else None  # None: not yet known
         self._number: int | None = None
         self._name = ""
         self._at = 0
@@ -102,8 +105,18 @@ class Lines:
         self._comment = False
 
     def _complete(self) -> Line:
-        kind = self._kind or "thought"
-        return Line(kind, "".join(self._held), self._line, self._number, self._name, self._at)
+        kind, text = self._kind or "thought", "".join(self._held)
+        if kind == "thought":
+            text = self._outside_of_thinking(text)
+        return Line(kind, text, self._line, self._number, self._name, self._at)
+
+    def _outside_of_thinking(self, text: str) -> str:
+        """What is left of a line without reasoning that began in it or before."""
+        if not self._thinking and not text.lstrip().startswith(_THINKING):
+            return text
+        _, decided, rest = text.partition(_DECIDED)
+        self._thinking = not decided
+        return rest
 
     def _ends(self, character: str) -> bool:
         """Take one character; whether it ends the line. A newline that does is not kept."""

@@ -25,6 +25,7 @@ _NUMBER_LENGTH: Final = 330
 _SOURCE: Final = re.compile(r"\$(\{\s*+)?+(?:(?P<number>[0-9]{1,9})|(?P<here>item|index))(?!\w)")
 _FIELD: Final = re.compile(r"\.(?:(?P<index>[0-9]{1,9})(?!\w)|(?P<name>[^\W\d](?:[\w-]*\w)?))")
 _INDEX: Final = re.compile(r"\[\s*(-?[0-9]{1,9})\s*\]")
+_CALL: Final = re.compile(r"[^\W\d][\w.]*+\(")
 _BARE_KEY: Final = re.compile(r"([^\W\d]\w*)\s*(?=:)")
 
 
@@ -154,11 +155,10 @@ class Values:
         if word and word[0] in _WORDS:
             return _WORDS[word[0]]
         cursor.at = start
-        raise cursor.error(
-            f"a value is expected, here is {cursor.ahead()}",
-            'a value is "text", a number, true, false, null, a [list], an {"object": 1} '
-            "or a reference such as $1",
-        )
+        hint = 'a value is "text", 3, true, null, a [list], an {"object": 1} or a reference: $1'
+        if _CALL.match(cursor.text, start):
+            hint = "a call is no value: make it a step of its own, and refer to that by its number"
+        raise cursor.error(f"a value is expected, here is {cursor.ahead()}", hint)
 
 
 def _number(found: re.Match[str], cursor: Cursor, start: int) -> int | float:
