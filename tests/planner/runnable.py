@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from weft.core.errors import ToolRaised
 from weft.core.values import ToolSpec
 from weft.planner.plan import Condition, Plan, Ref, Step
+from weft.planner.plan.plan import Operator
 
 _INTEGER = {"type": "integer"}
 _NUMBERS = {"type": "array", "items": _INTEGER}
@@ -124,8 +125,7 @@ def evaluate(
 
 def _evaluate(step: Step, found: Evaluation, broken: Sequence[str]) -> None:
     here: dict[Any, Any] = dict(found.values)
-    asks_items = step.when is not None and isinstance(step.when.ref.source, str)
-    if step.when is not None and not asks_items and not _true(step.when, here):
+    if step.when is not None and not _true(step.when, here):
         found.left_out.add(step.number)
         return
     rounds = [here]
@@ -134,8 +134,6 @@ def _evaluate(step: Step, found: Evaluation, broken: Sequence[str]) -> None:
         rounds = [{**here, "item": item, "index": index} for index, item in items]
     results, ok = [], True
     for names in rounds:
-        if asks_items and step.when is not None and not _true(step.when, names):
-            continue
         arguments = _value(dict(step.arguments), names)
         key = call_key(step.tool, arguments)
         found.calls.append(key)
@@ -173,40 +171,40 @@ def _true(condition: Condition, names: Mapping[Any, Any]) -> bool:
             return bool(value > condition.literal)
 
 
-# -- a strategy ---------------------------------------------------------------------------------
+# -- plans that can be run ----------------------------------------------------------------------
 
-_WORDS = st.sampled_from(["tea", "$3", 'a "quote"', "{{ x }}", "è ✓", "two\nlines", ""])
-_SMALL = st.integers(-5, 9)
+_WORDS = ("tea", "$3", 'a "quote"', "{{ x }}", "è ✓", "two\nlines", "")
 
 
-@st.composite
-def plans(draw: st.DrawFn, *, most: int = 8, conditions: bool = True) -> Plan:
-    """A plan over `SPECS` that the checker accepts: references fit, and always have a value.
+def plans(*, most: int = 8, conditions: bool = True) -> st.SearchStrategy[Plan]:
+    """Plans over `SPECS`: see `random_plan`."""
+    chance = st.randoms(use_true_random=False)
+    return st.builds(random_plan, chance, st.integers(1, most), st.just(conditions))
 
-    Only the lists of `spread` may be empty, so nothing refers to their items by index.
+
+def random_plan(chance: random.Random, steps: int = 8, conditions: bool = True) -> Plan:
+    """A plan that the checker accepts, in which every reference has a value.
+
+    Lists may be empty, so nothing refers to their items by index.
     """
-    steps: list[Step] = []
     sources = _Sources()
-    for number in range(1, draw(st.integers(1, most)) + 1):
-        step = draw(_step(number, sources, conditions))
-        steps.append(step)
-        sources.add(step)
-    numbers = [step.number for step in steps]
-    named = draw(st.lists(st.sampled_from(numbers), unique=True, max_size=3))
-    return Plan(tuple(steps), tuple(Ref(number) for number in named))
+    for number in range(1, steps + 1):
+        sources.add(_step(number, sources, chance, conditions))
+    named = chance.sample(range(1, steps + 1), chance.randint(0, min(3, steps)))
+    return Plan(tuple(sources.steps), tuple(Ref(number) for number in named))
 
 
 class _Sources:
     """What may be referred to by now; each list with where an integer is in its items."""
 
     def __init__(self) -> None:
+        self.steps: list[Step] = []
         self.integers: list[Ref] = []
         self.lists: list[tuple[Ref, Ref]] = []
-        self.anything: list[Ref] = []
 
     def add(self, step: Step) -> None:
+        self.steps.append(step)
         whole = Ref(step.number)
-        self.anything.append(whole)
         if step.tool == "add" and step.over is not None:
             self.lists.append((whole, Ref("item", ("sum",))))
         elif step.tool == "add":
@@ -216,31 +214,29 @@ class _Sources:
             self.lists.append((whole, Ref("item")))
 
 
-@st.composite
-def _step(draw: st.DrawFn, number: int, sources: _Sources, conditions: bool) -> Step:
+def _step(number: int, sources: _Sources, chance: random.Random, conditions: bool) -> Step:
     integers = list(sources.integers)
-    over = None
-    if sources.lists and draw(st.booleans()):
-        over, item = draw(st.sampled_from(sources.lists))
+    over = when = None
+    if conditions and integers and chance.random() < 0.3:
+        operator: Operator = chance.choice(("", "not", "==", ">"))
+        literal = None if operator in ("", "not") else _small(chance)
+        when = Condition(chance.choice(integers), operator, literal)
+    if sources.lists and chance.random() < 0.4:
+        over, item = chance.choice(sources.lists)
         integers += [item, Ref("index")]
-    integer: st.SearchStrategy[Any] = _SMALL
-    if integers:
-        integer = st.one_of(_SMALL, st.sampled_from(integers))
-    arguments: dict[str, Any]
-    tool = draw(st.sampled_from(["add", "add", "spread", "label"]))
+
+    def integer() -> Any:
+        return chance.choice(integers) if integers and chance.random() < 0.7 else _small(chance)
+
+    tool = chance.choice(("add", "add", "spread", "label"))
     if tool == "add":
-        arguments = {"a": draw(integer), "b": draw(integer)}
-    elif tool == "spread":
-        arguments = {"n": draw(integer)}
-    else:
-        of = st.sampled_from(sources.anything) if sources.anything else _SMALL
-        arguments = {"text": draw(_WORDS), "of": draw(st.tuples(of, _SMALL))}
-    when = draw(_conditions(integers)) if conditions and integers and draw(st.booleans()) else None
-    return Step(number, tool, arguments, over, when)
+        return Step(number, tool, {"a": integer(), "b": integer()}, over, when)
+    if tool == "spread":
+        return Step(number, tool, {"n": integer()}, over, when)
+    before = [Ref(step.number) for step in sources.steps]
+    of = (chance.choice(before) if before else _small(chance), integer())
+    return Step(number, tool, {"text": chance.choice(_WORDS), "of": of}, over, when)
 
 
-@st.composite
-def _conditions(draw: st.DrawFn, refs: list[Ref]) -> Condition:
-    operator = draw(st.sampled_from(["", "not", "==", ">"]))
-    literal = None if operator in ("", "not") else draw(_SMALL)
-    return Condition(draw(st.sampled_from(refs)), operator, literal)
+def _small(chance: random.Random) -> int:
+    return chance.randint(-5, 9)

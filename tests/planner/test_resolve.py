@@ -46,6 +46,7 @@ def test_a_reference_keeps_the_type_of_its_value(ref: Ref, value: object) -> Non
         (Ref(1, ("none", "x")), "$1.none.x does not exist: $1.none is null"),
         (Ref(2, ("x",)), "$2.x does not exist: $2 is a list of 2"),
         (Ref(2, (0, 0)), "$2[0][0] does not exist: $2[0] is a text"),
+        (Ref(7), "$7 means nothing here"),
     ],
 )
 def test_a_path_into_nothing_is_named(ref: Ref, said: str) -> None:

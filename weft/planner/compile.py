@@ -62,7 +62,7 @@ def step_node(
 
     `sources` are the nodes of the steps it refers to. A map becomes a node that appends one node
     for each item, at most `max_items`, under `policy`; of a source in `streams`, which is itself a
-    map, each item is taken as soon as it is there (see `may_stream`).
+    map, each item is taken as soon as it is there.
     """
     over = step.over
     if over is None:
@@ -78,11 +78,6 @@ def step_node(
     return Node(node, work, edges, policy=around, kind="map")
 
 
-def may_stream(step: Step) -> bool:
-    """Whether the items of a map can be taken one by one: each item has a result of its own."""
-    return step.over is not None and not _per_item(step)
-
-
 def graph_of(plan: Plan, tools: ToolRunner, name: str = "plan") -> Graph:
     """The graph of a whole plan: a node `s3` for step 3, and `join`, whose value answers.
 
@@ -92,7 +87,7 @@ def graph_of(plan: Plan, tools: ToolRunner, name: str = "plan") -> Graph:
     Raises: `BuildError` for a plan that `weft.planner.check` would refuse.
     """
     sources = {step.number: NodeId(f"s{step.number}") for step in plan.steps}
-    streams = [step.number for step in plan.steps if may_stream(step)]
+    streams = [step.number for step in plan.steps if step.over is not None]
     call = calling(tools)
     nodes = [
         step_node(step, call, sources[step.number], sources, streams=streams) for step in plan.steps
@@ -158,7 +153,7 @@ def _once(step: Step, call: Call) -> Work:
 def _for_each(step: Step, over: Ref, call: Call, policy: Policy, max_items: int) -> Work:
     async def work(context: NodeContext, inputs: Inputs) -> Any:
         results = _results(step, inputs)
-        if step.when is not None and not _per_item(step) and not holds(step.when, results):
+        if step.when is not None and not holds(step.when, results):
             return _left_out(step)
         items = inputs[_OVER] if _OVER in inputs else follow(over, results)
         _check_items(step, items, max_items)
@@ -173,8 +168,6 @@ def _item(step: Step, call: Call, results: Results, policy: Policy) -> Body:
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
         here: Results = {**results, "item": inputs["item"], "index": inputs["index"]}
-        if _per_item(step) and step.when is not None and not holds(step.when, here):
-            return _left_out(step)
         return await call(context, step, resolve(step.arguments, here))
 
     def body(place: NodeId, bindings: Mapping[str, Any]) -> Fragment:
@@ -183,11 +176,6 @@ def _item(step: Step, call: Call, results: Results, policy: Policy) -> Body:
         return Fragment((Node(place, work, edges, given, policy=policy, kind="tool"),), place)
 
     return body
-
-
-def _per_item(step: Step) -> bool:
-    """Whether the condition is asked of each item, and leaves out items instead of the step."""
-    return step.when is not None and isinstance(step.when.ref.source, str)
 
 
 def _check_items(step: Step, items: Any, max_items: int) -> None:

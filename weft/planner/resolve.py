@@ -29,6 +29,8 @@ def follow(ref: Ref, results: Results) -> Any:
 
     Raises: `UnknownReference` when there is nothing at its path, saying what there is.
     """
+    if ref.source not in results:
+        raise UnknownReference(f"${ref.source} means nothing here", hint="refer to earlier steps")
     value = results[ref.source]
     for depth, step in enumerate(ref.path):
         if not _has(value, step):

@@ -25,7 +25,7 @@ from weft.core.ports import ModelClient, Sampling, ToolRunner
 from weft.core.values import Message
 from weft.engine import Edge, Inputs, Node, NodeContext, Policy, Work, best_effort
 from weft.planner.carried import Carried, carry, promised
-from weft.planner.compile import may_stream, step_node
+from weft.planner.compile import step_node
 from weft.planner.mending import mending
 from weft.planner.plan import Plan, Step
 from weft.planner.planning import Planner
@@ -185,7 +185,7 @@ class _Job:
         name = f"s{step.number}"
         while (node := inside(self._context.scope, name)) in self._taken:
             name += "_"  # the number of a step that failed in an earlier round
-        streams = [known.number for known in self._steps.values() if may_stream(known)]
+        streams = [known.number for known in self._steps.values() if known.over is not None]
         self._taken.add(node)
         self._ledger.begin(step)
         made = step_node(

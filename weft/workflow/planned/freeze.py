@@ -126,10 +126,8 @@ class _Freezing:
         when = {"when": _condition(step.when)} if step.when is not None else {}
         if step.over is None:
             return {**call, **when, **said}
-        per_item = step.when is not None and isinstance(step.when.ref.source, str)
-        do, when = ({**call, **when}, {}) if per_item else (call, when)
         after = {"after": names} if (names := _only_inside(step)) else {}
-        return {"map": _expression(step.over), "do": do, **when, **after, **said}
+        return {"map": _expression(step.over), "do": call, **when, **after, **said}
 
     def _value(self, value: Value) -> Any:
         if isinstance(value, Ref):
@@ -186,8 +184,7 @@ def _doubtful(steps: Sequence[Step]) -> set[int]:
     """The steps that a condition may leave out, directly or through what they refer to."""
     found: set[int] = set()
     for step in steps:
-        conditional = step.when is not None and not isinstance(step.when.ref.source, str)
-        if conditional or not found.isdisjoint(step.needs):
+        if step.when is not None or not found.isdisjoint(step.needs):
             found.add(step.number)
     return found
 

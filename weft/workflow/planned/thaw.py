@@ -90,18 +90,17 @@ class _Thawing:
         if isinstance(node, ToolNode):
             self._check(name, node)
             arguments = self._arguments(node, {}, name)
-            return Step(number, node.tool, arguments, None, self._when(node, {}, name), thought)
+            return Step(number, node.tool, arguments, None, self._when(node, name), thought)
         if not isinstance(node, MapNode) or not isinstance(node.do, ToolNode):
             _refuse(name, f"a plan has no {node.kind} nodes like this")
         self._check(name, node)
         self._check(name, node.do)
         here: dict[str, Here] = {node.item: "item", "index": "index"}
-        when, each = self._when(node, {}, name), self._when(node.do, here, name)
-        if when is not None and each is not None:
-            _refuse(name, "a step has one condition, of its own or of each item")
+        if node.do.when is not None:
+            _refuse(name, "a plan has no condition on an item")
         over = self._ref(node.over, name)
         arguments = self._arguments(node.do, here, name)
-        return Step(number, node.do.tool, arguments, over, when or each, thought)
+        return Step(number, node.do.tool, arguments, over, self._when(node, name), thought)
 
     def _check(self, name: str, node: NodeStep) -> None:
         for key in sorted(node.model_fields_set - _SAID):
@@ -141,7 +140,7 @@ class _Thawing:
             _refuse(name, f"a plan refers to a result here, not to {value!r:.60}")
         return found
 
-    def _when(self, node: NodeStep, here: Mapping[str, Here], name: str) -> Condition | None:
+    def _when(self, node: NodeStep, name: str) -> Condition | None:
         if node.when is None:
             return None
         found = comparison(template(node.when))
@@ -150,7 +149,7 @@ class _Thawing:
                 name, f"a plan cannot ask {node.when!r:.60}: it compares a result with a literal"
             )
         path, operator, literal = found
-        ref = self._referred(path, here)
+        ref = self._referred(path, {})
         if not isinstance(ref, Ref):
             _refuse(name, "a condition of a plan refers to a result")
         return Condition(ref, operator, literal)
