@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
 from typing import Any, Final, NoReturn
 
-from weft.core.errors import BuildError
+from weft.core.errors import BuildError, UnknownReference
 from weft.planner.plan import Condition, Here, Plan, Ref, Step, Value
+from weft.planner.resolve import follow
 from weft.workflow.document import Step as NodeStep
 from weft.workflow.document.leaves import ModelNode, ToolNode
 from weft.workflow.document.nodes import BranchNode, MapNode
-from weft.workflow.expressions import Reference, Template, template
+from weft.workflow.expressions import Template, template
 from weft.workflow.flow import Flow
-from weft.workflow.planned.comparison import comparison
-from weft.workflow.uses import all_names
+from weft.workflow.planned.expression import Path, comparison, path, paths, plain
+from weft.workflow.uses import all_names, inner_names, names_of
 
 _NUMBERED: Final = re.compile(r"s([1-9][0-9]{0,8})\Z")
 _SAID: Final = frozenset(
@@ -73,9 +74,9 @@ class _Thawing:
         else:
             node = self._nodes[ends[0]]
             assert isinstance(node, ModelNode)
-            for reference in template(node.prompt).references:
-                if reference.name in self._numbers:
-                    yield Ref(self._numbers[reference.name], reference.path)
+            for found in paths(template(node.prompt)):
+                if found.name in self._numbers:
+                    yield Ref(self._numbers[found.name], found.steps)
 
     def _collected(self, name: str) -> Iterator[Ref]:
         node = self._nodes[name]
@@ -105,7 +106,7 @@ class _Thawing:
     def _check(self, name: str, node: NodeStep) -> None:
         for key in sorted(node.model_fields_set - _SAID):
             _refuse(name, f"a plan cannot say `{key}`")
-        for other in set(node.after) - all_names(node):
+        for other in set(node.after) - names_of(node) - inner_names(node):
             _refuse(name, f"a plan cannot wait for `{other}` without using its value")
 
     def _arguments(self, node: ToolNode, here: Mapping[str, Here], name: str) -> dict[str, Value]:
@@ -121,18 +122,22 @@ class _Thawing:
         return value
 
     def _text(self, text: Template, here: Mapping[str, Here], name: str) -> Value:
-        if text.path is not None:
-            return self._referred(text.path, here)
+        found = path(text)
+        if found is not None:
+            return self._referred(found, here)
         if text.references:
             _refuse(name, f"a plan cannot compute {text.text!r:.60}: it only refers to results")
         return text.render({})
 
-    def _referred(self, path: Reference, here: Mapping[str, Here]) -> Value:
-        if path.name in here:
-            return Ref(here[path.name], path.path)
-        if path.name in self._numbers:
-            return Ref(self._numbers[path.name], path.path)
-        return _plain(Template(path.name, "expression", (path,), path).render(self._inputs))
+    def _referred(self, found: Path, here: Mapping[str, Here]) -> Value:
+        if found.name in here:
+            return Ref(here[found.name], found.steps)
+        if found.name in self._numbers:
+            return Ref(self._numbers[found.name], found.steps)
+        try:
+            return plain(follow(Ref("item", found.steps), {"item": self._inputs[found.name]}))
+        except UnknownReference as error:
+            raise BuildError(f"the input `{found.name}`: {error.message}") from None
 
     def _ref(self, value: Any, name: str, here: Mapping[str, Here] | None = None) -> Ref:
         found = self._value(value, here or {}, name)
@@ -148,8 +153,8 @@ class _Thawing:
             _refuse(
                 name, f"a plan cannot ask {node.when!r:.60}: it compares a result with a literal"
             )
-        path, operator, literal = found
-        ref = self._referred(path, {})
+        compared, operator, literal = found
+        ref = self._referred(compared, {})
         if not isinstance(ref, Ref):
             _refuse(name, "a condition of a plan refers to a result")
         return Condition(ref, operator, literal)
@@ -177,13 +182,6 @@ def _in_order(needs: Mapping[str, list[str]]) -> Iterator[str]:
         for name in sorted(sorter.get_ready(), key=declared.index):
             yield name
             sorter.done(name)
-
-
-def _plain(value: Any) -> Value:
-    """JSON data as a plan holds it: lists as tuples."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _refuse(node: str, why: str) -> NoReturn:
