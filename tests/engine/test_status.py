@@ -202,3 +202,16 @@ def test_a_wanted_value_is_missed_even_if_a_join_tolerates_its_loss() -> None:
     nodes = [failing(), node("c", give(1)), node("j", echo, "a", "c", join=Join("any"))]
     assert play(*nodes).result.status == "succeeded"
     assert play(*nodes, keep=["a"]).result.status == "failed"
+
+
+@pytest.mark.parametrize(("needed_by_another", "status"), [(False, "succeeded"), (True, "failed")])
+def test_what_is_inside_a_node_that_is_not_missed_is_not_missed(
+    needed_by_another: bool, status: str
+) -> None:
+    nodes = [
+        node("m", grow(node("m/a", fail(BOOM)), node("m/b", give(1)))),
+        node("c", give(1)),
+        node("j", echo, "m", "c", join=best_effort()),
+        node("d", echo, "m" if needed_by_another else "c"),
+    ]
+    assert play(*nodes).result.status == status
