@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.conformance.tool_runner import ToolRunnerConformance
+from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Toolbox, tool
-from weft.core.fakes import FakeTools
+from weft.core.fakes import FakeTools, MemoryStore
 
 
 class TestFakeTools(ToolRunnerConformance):
@@ -16,3 +17,14 @@ class TestFakeTools(ToolRunnerConformance):
 class TestToolbox(ToolRunnerConformance):
     def make(self, *functions: Callable[..., Any]) -> Toolbox:
         return Toolbox(*(tool(function) for function in functions))
+
+
+class TestReusingTools(ToolRunnerConformance):
+    def make(self, *functions: Callable[..., Any]) -> ReusingTools:
+        return ReusingTools(Toolbox(*(tool(function) for function in functions)))
+
+
+class TestReusingPureTools(ToolRunnerConformance):
+    def make(self, *functions: Callable[..., Any]) -> ReusingTools:
+        pure = (tool(pure=True, version="1")(function) for function in functions)
+        return ReusingTools(Toolbox(*pure), store=MemoryStore())

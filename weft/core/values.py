@@ -38,7 +38,9 @@ class ToolSpec:
     """What a model or a checker knows of a tool: JSON Schemas of its parameters and its result.
 
     `result` is None where a tool does not say what it returns. `pure` promises that the same
-    arguments give the same result and that nothing else happens.
+    arguments give the same result and that nothing else happens. `batch` is how many calls may be
+    made at once (see `weft.core.ports.BatchRunner`), 0 where the tool takes one at a time.
+    `version` changes when the tool's results may; empty: nobody can tell, so they outlive no run.
     """
 
     name: str
@@ -46,6 +48,8 @@ class ToolSpec:
     parameters: JsonSchema
     result: JsonSchema | None = None
     pure: bool = False
+    batch: int = 0
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+from weft.agents.tools.batch import Batch, BatchFunction, batch_of
 from weft.agents.tools.isolation import Isolation
 from weft.agents.tools.module import path_of
 from weft.agents.tools.signature import signature_of
+from weft.agents.tools.version import version_of
 from weft.core.errors import BuildError
 from weft.core.ids import is_name
 from weft.core.values import ToolSpec
@@ -33,6 +35,7 @@ class Tool(Generic[P, R]):
     isolation   the limits of its subprocess, or None when it runs in this process
     timeout_s   seconds a call may take, or None
     resource    the class of slots a call takes while it runs, for the engine's limits
+    batch       how several calls are made at once, or None
     """
 
     def __init__(
@@ -44,8 +47,11 @@ class Tool(Generic[P, R]):
         isolation: Isolation | None = None,
         timeout_s: float | None = None,
         resource: str | None = None,
+        batch: Batch | BatchFunction | None = None,
+        version: str | None = None,
     ) -> None:
         """Raises: `BuildError` when the function, its name or its limits do not make a tool."""
+        self.batch = batch_of(batch)
         self.signature = signature_of(function)
         functools.update_wrapper(self, function)
         self.function = function
@@ -55,7 +61,14 @@ class Tool(Generic[P, R]):
             self.signature.parameters.schema,
             self.signature.result.schema,
             pure,
+            self.batch.most if self.batch is not None else 0,
+            version_of(function) if version is None else version,
         )
+        if self.batch is not None and isolation is not None:
+            raise BuildError(
+                f"tool {self.spec.name}: a batch form runs in this process, not in one of its own",
+                hint="leave out `batch` or `isolate`",
+            )
         if timeout_s is not None and not timeout_s > 0:
             raise BuildError(f"tool {self.spec.name}: timeout_s must be positive, got {timeout_s}")
         self.isolation = isolation
@@ -96,6 +109,8 @@ def tool(
     isolate: Isolation | bool = False,
     timeout_s: float | None = None,
     resource: str | None = None,
+    batch: Batch | BatchFunction | None = None,
+    version: str | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -108,6 +123,8 @@ def tool(
     isolate: Isolation | bool = False,
     timeout_s: float | None = None,
     resource: str | None = None,
+    batch: Batch | BatchFunction | None = None,
+    version: str | None = None,
 ) -> Tool[..., Any] | Callable[[Callable[..., Any]], Tool[..., Any]]:
     """Make a typed function, sync or async, a tool: `@tool` or `@tool(timeout_s=5)`.
 
@@ -121,6 +138,9 @@ def tool(
         isolate: limits of a subprocess for each call, or True for the usual ones
         timeout_s: seconds a call may take; a function in a thread is then abandoned, not stopped
         resource: the class of slots a call takes while it runs, for the engine's limits
+        batch: a function that answers several calls at once: it takes a list of their arguments and
+            returns as many results, in order; an exception among them is that call's failure
+        version: to be changed when the results may; by default a digest of the function's source
 
     Raises: `BuildError`, with file and line, for what a model could not call by JSON: parameters
     without annotation, *args, **kwargs, types that JSON cannot describe.
@@ -134,6 +154,8 @@ def tool(
             isolation=_isolation(isolate, timeout_s),
             timeout_s=timeout_s,
             resource=resource,
+            batch=batch,
+            version=version,
         )
 
     return made if function is None else made(function)

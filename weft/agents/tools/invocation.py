@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.agents.tools.context import LogSink, ToolContext, current_sink
 from weft.agents.tools.function import Tool
@@ -18,11 +18,21 @@ from weft.agents.tools.process import in_process
 from weft.agents.tools.thread import in_thread
 from weft.core.errors import ToolLimitError, WeftError
 
+T = TypeVar("T")
+
 
 async def invoke(tool: Tool[..., Any], arguments: Mapping[str, Any], max_bytes: int) -> Any:
     """Call `tool` and return its result as plain data of at most `max_bytes` of JSON.
 
     Raises: what `weft.core.ports.ToolRunner.call` raises, but `ToolNotFound`.
+    """
+    return await bounded(tool, lambda context: _run(tool, arguments, context, max_bytes))
+
+
+async def bounded(tool: Tool[..., Any], run: Callable[[ToolContext], Awaitable[T]]) -> T:
+    """What `run` returns, within the time that `tool` may take.
+
+    Raises: `ToolLimitError` when that is over; whatever else `run` raises as a `WeftError`.
     """
     loop = asyncio.get_running_loop()
     deadline = None if tool.timeout_s is None else loop.time() + tool.timeout_s
@@ -30,7 +40,7 @@ async def invoke(tool: Tool[..., Any], arguments: Mapping[str, Any], max_bytes: 
     late: Exception | None = None
     try:
         async with asyncio.timeout_at(deadline) as limit:
-            result = await _guarded(tool, arguments, context, max_bytes)
+            result = await _guarded(tool.spec.name, run, context)
     except (WeftError, TimeoutError) as error:
         if not limit.expired():
             raise
@@ -44,26 +54,26 @@ async def invoke(tool: Tool[..., Any], arguments: Mapping[str, Any], max_bytes: 
 
 
 async def _guarded(
-    tool: Tool[..., Any], arguments: Mapping[str, Any], context: ToolContext, max_bytes: int
-) -> Any:
+    name: str, run: Callable[[ToolContext], Awaitable[T]], context: ToolContext
+) -> T:
     """Run the tool; whatever it raises becomes a `WeftError`, but a cancellation of this task."""
     task = asyncio.current_task()
     assert task is not None  # or asyncio.timeout would have refused
     cancelled_before = task.cancelling()
     try:
-        return await _run(tool, arguments, context, max_bytes)
+        return await run(context)
     except WeftError:
         raise
     except asyncio.CancelledError as error:
         if task.cancelling() > cancelled_before:
             raise
-        raise converted(tool.spec.name, error) from error
+        raise converted(name, error) from error
     except GeneratorExit as error:
         if not _is_running(task):  # somebody closes this coroutine
             raise
-        raise converted(tool.spec.name, error) from error
+        raise converted(name, error) from error
     except BaseException as error:
-        raise converted(tool.spec.name, error) from error
+        raise converted(name, error) from error
 
 
 def _is_running(task: asyncio.Task[Any]) -> bool:

@@ -5,16 +5,17 @@ Knows names; each call is run by `weft.agents.tools.invocation`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from weft.agents.tools.batch_invocation import invoke_batch
 from weft.agents.tools.function import Tool
 from weft.agents.tools.invocation import invoke
 from weft.agents.tools.reference import resolve
 from weft.agents.tools.suggestion import suggestion
-from weft.core.errors import BuildError, DuplicateName, ToolNotFound
+from weft.core.errors import BuildError, DuplicateName, ToolNotFound, WeftError
 from weft.core.values import ToolSpec
 
 MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
@@ -23,7 +24,8 @@ MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
 class Toolbox:
     """Implements `ToolRunner` over tools, and over import paths that are imported on first use.
 
-    A result is plain data of at most `max_result_bytes`, measured as JSON.
+    And `BatchRunner`, for those with a batch form. A result is plain data of at most
+    `max_result_bytes`, measured as JSON.
     """
 
     def __init__(self, *tools: Tool[..., Any], max_result_bytes: int = MAX_RESULT_BYTES) -> None:
@@ -83,3 +85,8 @@ class Toolbox:
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         return await invoke(self.get(name), arguments, self._max_result_bytes)
+
+    async def call_batch(
+        self, name: str, calls: Sequence[Mapping[str, Any]]
+    ) -> Sequence[Any | WeftError]:
+        return await invoke_batch(self.get(name), calls, self._max_result_bytes)

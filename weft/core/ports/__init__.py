@@ -18,9 +18,10 @@ from weft.core.ports.model import (
     complete,
 )
 from weft.core.ports.store import Entry, ResultStore
-from weft.core.ports.tool import ToolRunner
+from weft.core.ports.tool import BatchRunner, ToolRunner
 
 __all__ = [
+    "BatchRunner",
     "Capabilities",
     "Clock",
     "Delta",

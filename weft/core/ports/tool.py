@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
+from weft.core.errors import WeftError
 from weft.core.values import ToolSpec
 
 
@@ -21,4 +22,19 @@ class ToolRunner(Protocol):
 
         Raises: `ToolNotFound`, `ToolArgumentError`, `ToolResultError`, `ToolRaised`,
         `ToolLimitError`.
+        """
+
+
+@runtime_checkable
+class BatchRunner(Protocol):
+    """A tool runner that can make several calls of one tool at once, where its spec says so."""
+
+    async def call_batch(
+        self, name: str, calls: Sequence[Mapping[str, Any]]
+    ) -> Sequence[Any | WeftError]:
+        """One outcome for each of `calls` (at most the spec's `batch`), in their order.
+
+        A call that failed alone is its error, as a value; cancelling the caller cancels them all.
+
+        Raises: what `ToolRunner.call` raises, when all of them failed together.
         """

@@ -1,0 +1,148 @@
+"""A tool runner that makes no call twice. Knows the tools by their specs only."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from weft.agents.reuse.counts import ReuseCounts
+from weft.agents.reuse.fusion import Fusion
+from weft.agents.reuse.shared import SharedCall
+from weft.agents.slots import resource_of
+from weft.agents.tools.context import current_sink
+from weft.core.errors import StoreError, WeftError
+from weft.core.ports import BatchRunner, Clock, ResultStore, ToolRunner
+from weft.core.ports.clock import SystemClock
+from weft.core.values import ToolSpec
+from weft.engine.caching import key
+from weft.engine.node import Cache
+
+_FORMAT: Final = "weft tool result 1"
+
+
+class ReusingTools:
+    """Implements `ToolRunner` over `inner`, for one run. Results are the same as without.
+
+    Identical calls of a tool that is declared pure are made once, also when the second comes while
+    the first still runs; who is cancelled does not take the others along, and a failure is not
+    kept. Calls of a tool with a batch form that come within `window_s` seconds of each other are
+    made together (0: within one turn of the event loop).
+
+    store    keeps results of pure tools for other runs, for `ttl_s` seconds (None: for ever).
+             A tool without a version is left out: nobody could tell whether it is still the same.
+             A store that fails is told in the log and then does without
+    kept     so many results are remembered within the run, the latest
+
+    The idea of fusing calls is that of LLM-Tool Compiler (arXiv 2405.17438); here nobody but the
+    clock decides about it, and no model call is spent.
+    """
+
+    def __init__(
+        self,
+        inner: ToolRunner,
+        *,
+        store: ResultStore | None = None,
+        ttl_s: float | None = None,
+        window_s: float = 0.002,
+        kept: int = 1024,
+        clock: Clock | None = None,
+    ) -> None:
+        if window_s < 0 or kept < 0 or (ttl_s is not None and ttl_s <= 0):
+            raise ValueError("window_s and kept are not negative, ttl_s is positive")
+        self._inner = inner
+        self._store = store
+        self._ttl_s = ttl_s
+        self._window_s = window_s
+        self._kept = kept
+        self._clock = clock or SystemClock()
+        self._specs: dict[str, ToolSpec] = {}
+        self._calls: OrderedDict[str, SharedCall] = OrderedDict()
+        self._fusions: dict[str, Fusion] = {}
+        self.counts = ReuseCounts()
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return self._inner.specs()
+
+    def resource(self, name: str) -> str | None:
+        """The class of slots that a call of the tool takes, or None."""
+        return resource_of(self._inner, name)
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        self.counts.asked += 1
+        spec = self._spec(name)
+        same = _same(spec, arguments) if spec is not None and spec.pure else None
+        if spec is None or same is None:
+            return await self._make(spec, name, arguments)
+        shared = self._calls.get(same)
+        if shared is not None and shared.usable:
+            self.counts.shared += 1
+        else:
+            shared = SharedCall(self._find(spec, arguments, same))
+            self._remember(same, shared)
+        return await shared.result()
+
+    def _spec(self, name: str) -> ToolSpec | None:
+        if name not in self._specs:
+            self._specs = {spec.name: spec for spec in self._inner.specs()}
+        return self._specs.get(name)
+
+    def _remember(self, same: str, shared: SharedCall) -> None:
+        self._calls[same] = shared
+        self._calls.move_to_end(same)
+        if len(self._calls) > self._kept:
+            self._calls.popitem(last=False)
+
+    async def _find(self, spec: ToolSpec, arguments: Mapping[str, Any], same: str) -> Any:
+        if self._store is None or not spec.version:
+            return await self._make(spec, spec.name, arguments)
+        try:
+            entry = await self._store.get(same)
+        except StoreError as error:
+            current_sink()(f"{spec.name}: {error}")
+            entry = None
+        if entry is not None:
+            self.counts.stored += 1
+            return entry.value
+        value = await self._make(spec, spec.name, arguments)
+        try:
+            await self._store.put(same, value, self._ttl_s)
+        except (StoreError, TypeError) as error:
+            current_sink()(f"{spec.name}: its result is not kept: {error}")
+        return value
+
+    async def _make(self, spec: ToolSpec | None, name: str, arguments: Mapping[str, Any]) -> Any:
+        if spec is None or spec.batch < 2 or not isinstance(self._inner, BatchRunner):
+            return await self._alone(name, arguments)
+        if name not in self._fusions:
+
+            async def together(calls: Sequence[Mapping[str, Any]]) -> Sequence[Any | WeftError]:
+                return await self._together(name, calls)
+
+            self._fusions[name] = Fusion(together, spec.batch, self._window_s, self._clock)
+        return await self._fusions[name].call(arguments)
+
+    async def _alone(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        self.counts.made += 1
+        return await self._inner.call(name, arguments)
+
+    async def _together(
+        self, name: str, calls: Sequence[Mapping[str, Any]]
+    ) -> Sequence[Any | WeftError]:
+        if len(calls) == 1:
+            return [await self._alone(name, calls[0])]
+        assert isinstance(self._inner, BatchRunner)
+        self.counts.made += 1
+        self.counts.batches += 1
+        self.counts.fused += len(calls)
+        return await self._inner.call_batch(name, calls)
+
+
+def _same(spec: ToolSpec, arguments: Mapping[str, Any]) -> str | None:
+    """What identical calls share: tool, version, schemas and arguments; None: no call is like it.
+
+    What the arguments are is taken as it is: a call with a default written out is another one.
+    """
+    about = [_FORMAT, spec.name, spec.version, spec.parameters, spec.result]
+    return key(Cache(json.dumps(about, sort_keys=True, default=repr)), arguments)
