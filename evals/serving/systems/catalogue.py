@@ -15,7 +15,7 @@ from weft.serving.openai import OpenAIModel
 CONNECTIONS = 512
 """More than there are ever requests: no system waits for a connection."""
 
-IN_FLIGHT = 12
+IN_FLIGHT = 16
 """Requests at once on one server: fewer keep the order effective, more use its batching.
 
 Which server bears how many is a matter of its hardware; see the case `concurrency` of `--knobs`.
