@@ -100,6 +100,7 @@ class Planning:
             extras=lambda request: situated(request, own),
             on_text=show,
             on_usage=own.spend,
+            on_note=own.log,
         )
         async with aclosing(stream) as parts:
             async for part in parts:
