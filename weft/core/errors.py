@@ -152,7 +152,7 @@ class PlanError(BuildError):
     """A plan that a model or a person wrote is wrong at one place.
 
     `line` and `column` count from 1 in the plan's text, `step` is the number of the step it is
-    about; None where there is none.
+    about; None where there is none. `written` is all that a model had written when it was found.
     """
 
     def __init__(
@@ -168,6 +168,7 @@ class PlanError(BuildError):
         self.line = line
         self.column = column
         self.step = step
+        self.written = ""
 
     def __str__(self) -> str:
         about = f"step {self.step}: " if self.step is not None else ""

@@ -19,6 +19,8 @@ from weft.core.ports.model import (
 )
 from weft.core.values import AUTOREGRESSIVE, Completion, FinishReason, ToolCall, Usage
 
+_CAPABILITIES = Capabilities(structured_output=True, tools=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -43,7 +45,8 @@ class FakeModel:
     """Implements `ModelClient`. `script` gives replies in turn, or computes one from a request.
 
     A list that runs out repeats its last reply. `requests` lists what was asked, `cancelled` counts
-    streams that were closed before their end, `running` those now open.
+    streams that were closed before their end, `running` those now open. A request that needs what
+    `capabilities` lack is refused; what a script says is not held to schemas and grammars.
     """
 
     def __init__(
@@ -52,10 +55,12 @@ class FakeModel:
         *,
         model: str = "fake",
         money_per_token: float = 0.0,
+        capabilities: Capabilities = _CAPABILITIES,
     ) -> None:
         self._script = script if callable(script) else _in_turn(list(script))
         self._model = model
         self._money_per_token = money_per_token
+        self._capabilities = capabilities
         self._closed = False
         self.requests: list[ModelRequest] = []
         self.cancelled = 0
@@ -66,7 +71,7 @@ class FakeModel:
         return self._model
 
     async def capabilities(self) -> Capabilities:
-        return Capabilities(structured_output=True, tools=True)
+        return self._capabilities
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self._check_open()
@@ -74,6 +79,10 @@ class FakeModel:
             raise CapabilityError(f"{self._model} only decodes autoregressively")
         if request.adapter is not None:
             raise CapabilityError(f"{self._model} has no adapters")
+        if request.grammar is not None and not self._capabilities.grammar:
+            raise CapabilityError(f"{self._model} cannot be held to a grammar")
+        if request.continues and not self._capabilities.continuation:
+            raise CapabilityError(f"{self._model} cannot go on with an answer")
         end_s = _end(request)
         self.requests.append(request)
         reply = self._script(request)

@@ -56,10 +56,10 @@ class ModelRequest:
     Exactly one of `messages` (chat, templated where the model runs) and `prompt_token_ids` (used as
     they are) is given. `schema` constrains the output to JSON that fits the JSON Schema,
     `grammar` to the language of a Lark grammar in llguidance's dialect; at most one of the two. A
-    larger `priority` is more urgent; a client that serves several programs orders by `program` first.
-    `cache_prefix` names requests that share a prompt prefix. An answer that is not complete after
-    `timeout_s` seconds is worth nothing. `adapter` names the LoRA adapter that answers, one of
-    those that the client's capabilities list.
+    larger `priority` is more urgent; a client that serves several programs orders by `program`
+    first. `cache_prefix` names requests that share a prompt prefix. An answer that is not complete
+    after `timeout_s` seconds is worth nothing. `adapter` names the LoRA adapter that answers, one
+    of those that the client's capabilities list.
     """
 
     messages: tuple[Message, ...] = ()
@@ -83,6 +83,12 @@ class ModelRequest:
             raise ValueError("a request has either messages or prompt_token_ids")
         if self.schema is not None and self.grammar is not None:
             raise ValueError("a request has a schema or a grammar, not both")
+
+    @property
+    def continues(self) -> bool:
+        """Whether the messages end with an unfinished answer, which the model is to go on with."""
+        last = self.messages[-1] if self.messages else None
+        return last is not None and last.role == "assistant" and not last.tool_calls
 
 
 @dataclass(frozen=True, slots=True)

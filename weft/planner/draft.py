@@ -1,0 +1,121 @@
+"""One plan while a model writes it, in one request or several. Knows no grammar and no tools."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from weft.core.errors import PlanError
+from weft.core.ports.model import (
+    Delta,
+    ModelClient,
+    ModelRequest,
+    Prefilled,
+    Sampling,
+    TextDelta,
+)
+from weft.core.values import Completion, Message, Usage
+from weft.planner.plan import Step
+from weft.planner.text.reader import PlanReader
+
+
+def as_it_is(request: ModelRequest) -> ModelRequest:
+    """The request, unchanged."""
+    return request
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Who is told what.
+
+    `extras` adds to each request what only the caller knows, `on_text` gets each piece of text with
+    its number of tokens, `on_usage` what each request cost, `on_note` in words what is done
+    differently than asked.
+    """
+
+    extras: Callable[[ModelRequest], ModelRequest] = as_it_is
+    on_text: Callable[[str, int], None] | None = None
+    on_usage: Callable[[Usage], None] | None = None
+    on_note: Callable[[str], None] | None = None
+
+
+class Draft:
+    """`text` is all that has been written, `tokens` what that took; `cut`: it reached its limit."""
+
+    def __init__(
+        self, model: ModelClient, messages: tuple[Message, ...], reader: PlanReader, hooks: Hooks
+    ) -> None:
+        self.text = ""
+        self.tokens = 0
+        self.cut = False
+        self.reader = reader
+        self._model = model
+        self._messages = messages
+        self._hooks = hooks
+
+    async def write(
+        self, sampling: Sampling, grammar: str | None = None
+    ) -> AsyncGenerator[Step, None]:
+        """Have the model go on, and give each step as soon as it is complete.
+
+        It is stopped where it goes on behind the join. Closing cancels the request.
+
+        Raises: `PlanError` for text that is no plan; what `ModelClient.generate` raises.
+        """
+        written = (Message("assistant", self.text),) if self.text else ()
+        request = ModelRequest((*self._messages, *written), sampling=sampling, grammar=grammar)
+        cost = Usage(requests=1)
+        try:
+            async with aclosing(self._model.generate(self._hooks.extras(request))) as events:
+                async for event in events:
+                    if self.reader.complete and _goes_on(event):
+                        break
+                    cost = _added(cost, event)
+                    if isinstance(event, Completion):
+                        self.cut = event.finish_reason == "length" and not self.reader.complete
+                        break
+                    if isinstance(event, TextDelta):
+                        for step in self._take(event):
+                            yield step
+        finally:
+            self.tokens += cost.completion_tokens
+            if self._hooks.on_usage is not None:
+                self._hooks.on_usage(cost)
+
+    def back_to_last_line(self, reader: PlanReader) -> None:
+        """Forget the unfinished line; `reader` is to read the plan from its beginning."""
+        self.text = self.text[: self.text.rfind("\n") + 1]
+        self.reader = reader
+        reader.feed(self.text)
+
+    def _take(self, delta: TextDelta) -> Iterator[Step]:
+        self.text += delta.text
+        if self._hooks.on_text is not None:
+            self._hooks.on_text(delta.text, len(delta.token_ids) or 1)
+        before = len(self.reader.steps)
+        try:
+            self.reader.feed(delta.text)
+        except PlanError as error:
+            error.written = self.text
+            yield from self.reader.steps[before:]
+            raise
+        yield from self.reader.steps[before:]
+
+
+def _goes_on(event: Prefilled | Delta | Completion) -> bool:
+    return isinstance(event, TextDelta) and not event.text.isspace()
+
+
+def _added(cost: Usage, event: Prefilled | Delta | Completion) -> Usage:
+    """The cost so far: counted until the model says it itself."""
+    match event:
+        case Completion():
+            return event.usage
+        case Prefilled():
+            return replace(cost, prompt_tokens=len(event.prompt_token_ids))
+        case TextDelta():
+            tokens = len(event.token_ids) or 1
+            return replace(cost, completion_tokens=cost.completion_tokens + tokens)
+        case _:
+            return cost

@@ -1,0 +1,135 @@
+"""The grammars of the next line of a plan, and of a whole plan. Knows no model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from weft.core.schema import array_of
+from weft.core.values import JsonSchema, ToolSpec
+from weft.planner.grammar.limits import GrammarLimits
+from weft.planner.grammar.lines import Lines
+from weft.planner.grammar.references import References
+from weft.planner.grammar.results import BITS, Item, Kind, items_of, key_of, kinds_of, slots_of
+from weft.planner.grammar.rules import Rules, Symbol, Way, literal, way
+
+Known = Mapping[int, JsonSchema | None]
+_LIMITS: Final = GrammarLimits()
+_NEWLINE: Final = literal("\n")
+
+
+def step_grammar(
+    tools: Sequence[ToolSpec],
+    known: Known,
+    number: int,
+    limits: GrammarLimits = _LIMITS,
+    *,
+    calls: bool = True,
+) -> str:
+    """The grammar of line `number`: one call with its newline, or the join.
+
+    `known` are the schemas of the results that may be referred to, by number. Whatever is written
+    by it, `PlanReader` takes. Without `calls` there is only the join.
+
+    Raises: `BuildError` for a parameter that no grammar can hold a model to.
+    """
+    kinds = kinds_of(known, (), limits)
+    lines = _Grammar(kinds, items_of(kinds, limits), number, 0, limits)
+    ways = [
+        one
+        for tool in (tools if calls else ())
+        for _, call in lines.calls(tool)
+        for one in way(literal(f"{number}. "), call, _NEWLINE)
+    ]
+    return lines.text([*ways, *lines.join(number)])
+
+
+def plan_grammar(
+    tools: Sequence[ToolSpec],
+    steps: int,
+    known: Known | None = None,
+    limits: GrammarLimits = _LIMITS,
+    *,
+    first: int = 1,
+) -> str:
+    """The grammar of a whole plan of at most `steps` calls and the join.
+
+    The numbers begin with `first`, which is larger than those of `known`. References lead to
+    earlier steps and, where `typed_steps` says that there is room for so many, to parts of a
+    fitting type only: then `PlanReader` takes whatever is written. Where there is none, results of
+    the plan's own steps may be anything, and types have to be checked when the plan is read.
+
+    Raises: `BuildError` for a parameter that no grammar can hold a model to, `ValueError` for more
+    steps than a plan can be held to at all.
+    """
+    known = known or {}
+    if typed_steps(tools) < steps:
+        tools = [replace(tool, result=None) for tool in tools]
+    kinds = kinds_of(known, _results(tools), limits)
+    lines = _Grammar(kinds, items_of(kinds, limits), first, steps, limits)
+    if lines.slots.steps < steps:
+        raise ValueError(f"a grammar has room for plans of {lines.slots.steps} steps, not {steps}")
+    calls: dict[int, list[Way]] = {}
+    codes = {key_of(kind.schema): kind.code for kind in kinds}
+    for tool in tools:
+        for result, call in lines.calls(tool):
+            calls.setdefault(codes[key_of(result)], []).extend(way(call))
+    bodies = {code: lines.rules.rule(ways) for code, ways in calls.items()}
+    follows = lines.join(first + steps)
+    for number in reversed(lines.slots.numbers):
+        after = lines.line(follows)
+        follows = lines.join(number)
+        for code, body in bodies.items():
+            bits = lines.slots.set(number, code)
+            start = literal(f"{number}. ")
+            follows += way(start, body, _NEWLINE, after and after.with_bits(bits))
+    return lines.text(follows)
+
+
+def typed_steps(tools: Sequence[ToolSpec]) -> int:
+    """How many steps a plan may have, so that one grammar can still hold it to the types of their
+    results: fewer, the more different results there are.
+    """
+    return BITS // max(1, len(set(map(key_of, _results(tools)))).bit_length())
+
+
+def _results(tools: Sequence[ToolSpec]) -> list[JsonSchema | None]:
+    """What the steps of a plan can return."""
+    return [result for tool in tools for result in (tool.result, array_of(tool.result))]
+
+
+class _Grammar:
+    """The rules of one grammar. `steps` of its lines keep what kind of result they have."""
+
+    def __init__(
+        self,
+        kinds: Sequence[Kind],
+        items: Sequence[Item],
+        first: int,
+        steps: int,
+        limits: GrammarLimits,
+    ) -> None:
+        self.rules = Rules()
+        self.slots = slots_of(kinds, first, steps)
+        self._lines = Lines(self.rules, References(self.rules, kinds, self.slots), items, limits)
+        self._limits = limits
+        self.calls = self._lines.calls
+
+    def join(self, number: int) -> tuple[Way, ...]:
+        """The last line."""
+        return way(literal(f"{number}. "), self._lines.join())
+
+    def line(self, ways: Sequence[Way]) -> Symbol | None:
+        """A line with the thought before it."""
+        line = self.rules.rule(ways)
+        if not self._limits.thought_chars:
+            return line
+        thought = rf"# [^\x00-\x1f\x7f]{{1,{self._limits.thought_chars}}}\n"
+        return self.rules.rule((*way(line), *way(self.rules.terminal(thought), line)))
+
+    def text(self, ways: Sequence[Way]) -> str:
+        """The grammar that begins with such a line."""
+        start = self.line(ways)
+        assert start is not None, "a join can always be written"
+        return self.rules.text(start)

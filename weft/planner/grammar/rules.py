@@ -1,0 +1,154 @@
+"""A context-free grammar under construction, and its text in llguidance's Lark dialect.
+
+Knows how rules are spelt, shared and parametrised; knows nothing of plans.
+
+A rule may be parametric: it hands 64 bits on to the rules inside it, and a way to write it may have
+a condition on them. What begins with a text and cannot be ended, because a condition behind it does
+not hold, would lead a model into a trap; so such a way is guarded from its beginning.
+
+Traits of llguidance 1.7 that are respected here: a parametric rule has to need its parameter; no
+rule is just another one with other bits; rules have small letters, terminals capitals. Two ways to
+read the same text must not give one rule different parameters: it would mix them up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Final, TypeAlias
+
+Needs: TypeAlias = frozenset[frozenset[str]]
+"""Of each group of conditions at least one has to hold; no groups: it can always be written."""
+
+ALWAYS: Final[Needs] = frozenset()
+_MOST_GROUPS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """What may stand in a rule: spelt text, a rule, or a terminal.
+
+    `bits` are set in the parameter that it gets. `needs` says when there is a way to end it.
+    """
+
+    text: str
+    parametric: bool = False
+    bits: int = 0
+    needs: Needs = field(default=ALWAYS, compare=False)
+
+    def with_bits(self, bits: int) -> Symbol:
+        """The rule with these bits set in its parameter; itself where it has none."""
+        return replace(self, bits=self.bits | bits) if self.parametric else self
+
+    def __str__(self) -> str:
+        if not self.parametric:
+            return self.text
+        return f"{self.text}::bit_or({self.bits:#x})" if self.bits else f"{self.text}::_"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to write a rule: its parts in order, where `condition` holds of the parameter."""
+
+    parts: tuple[Symbol, ...]
+    condition: str = ""
+
+    @property
+    def needs(self) -> Needs:
+        """When it can be written to its end."""
+        own = [frozenset([frozenset([self.condition])])] if self.condition else []
+        return ALWAYS.union(*own, *(part.needs for part in self.parts))
+
+    def __str__(self) -> str:
+        parts = " ".join(map(str, self.parts)) or '""'
+        return f"{parts} %if {self.condition}" if self.condition else parts
+
+
+class Rules:
+    """Rules are made from the inside out, and equal ones are one."""
+
+    def __init__(self) -> None:
+        self._rules: dict[tuple[str, ...], Symbol] = {}
+        self._terminals: dict[str, Symbol] = {}
+
+    def rule(self, ways: Iterable[Way]) -> Symbol | None:
+        """What may be written in any of these ways; None where there is none."""
+        kept = tuple(dict.fromkeys(ways))
+        if not kept:
+            return None
+        if len(kept) == 1 and len(kept[0].parts) == 1 and not kept[0].condition:
+            return kept[0].parts[0]
+        return self._define(tuple(map(self._guarded, kept)))
+
+    def terminal(self, regex: str) -> Symbol:
+        """What matches a regular expression in the syntax of Rust's regex, from end to end."""
+        if regex not in self._terminals:
+            self._terminals[regex] = Symbol(f"T{len(self._terminals)}")
+        return self._terminals[regex]
+
+    def text(self, start: Symbol) -> str:
+        """The grammar of what `start` stands for. By its first line no other dialect takes it."""
+        first = f"start: {start.text}::{start.bits:#x}" if start.parametric else f"start: {start}"
+        lines = ["%llguidance {}", first]
+        for body, symbol in self._rules.items():
+            name = f"{symbol.text}::_" if symbol.parametric else symbol.text
+            lines.append(f"{name}: " + "\n  | ".join(body))
+        for regex, symbol in self._terminals.items():
+            lines.append(f"{symbol.text}: /{_delimited(regex)}/")
+        return "\n".join(lines) + "\n"
+
+    def _define(self, ways: Sequence[Way]) -> Symbol:
+        body = tuple(map(str, ways))
+        if body not in self._rules:
+            parametric = any(way.condition or any(p.parametric for p in way.parts) for way in ways)
+            name = f"r{len(self._rules)}"
+            self._rules[body] = Symbol(name, parametric, needs=_any([way.needs for way in ways]))
+        return self._rules[body]
+
+    def _guarded(self, way: Way) -> Way:
+        """`way`, begun only where it can be ended. Its first part takes care of itself."""
+        groups = ALWAYS.union(*(part.needs for part in way.parts[1:]))
+        guards = [self._guard(group) for group in sorted(map(sorted, groups))]
+        return replace(way, parts=(*guards, *way.parts))
+
+    def _guard(self, group: Sequence[str]) -> Symbol:
+        """The empty text, where one of these conditions holds."""
+        empty = [self._define([Way((), condition)]) for condition in group]
+        return empty[0] if len(empty) == 1 else self._define([Way((one,)) for one in empty])
+
+
+def literal(text: str) -> Symbol:
+    """Exactly `text`, which is not empty."""
+    return Symbol(json.dumps(text))
+
+
+def way(*parts: Symbol | None, condition: str = "") -> tuple[Way, ...]:
+    """One way, or none where a part cannot be written at all."""
+    known = tuple(part for part in parts if part is not None)
+    return (Way(known, condition),) if len(known) == len(parts) else ()
+
+
+def either(conditions: Sequence[str]) -> str:
+    """The condition that one of `conditions` holds; there is at least one."""
+    if len(conditions) == 1:
+        return conditions[0]
+    half = len(conditions) // 2
+    return f"or({either(conditions[:half])}, {either(conditions[half:])})"
+
+
+def _any(ways: Sequence[Needs]) -> Needs:
+    """What has to hold so that one of several ways is open; where that is long, the first ones."""
+    if ALWAYS in ways:
+        return ALWAYS
+    found = ways[0]
+    for needs in ways[1:]:
+        both = frozenset(one | other for one, other in product(found, needs))
+        found = both if len(both) <= _MOST_GROUPS else found
+    return found
+
+
+def _delimited(regex: str) -> str:
+    """`regex` as it may stand between slashes."""
+    return regex.replace("/", "\\/").replace("\n", "\\n")

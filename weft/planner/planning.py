@@ -1,0 +1,247 @@
+"""A planner: a model that writes a plan, held to the language of plans as firmly as it can be.
+
+Runs nothing: every step is given as soon as it is written.
+
+How firmly: one grammar for the whole plan is one request, and it holds the plan to all types as
+long as 64 bits remember what kind of result each step has. Where the results of the tools are too
+many for that, the plan is written line by line: each line has a grammar made from the types of all
+results before it, and goes on with the unfinished answer, so that the server's prefix cache holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final, Literal
+
+from weft.core.errors import (
+    BuildError,
+    CapabilityError,
+    ModelRequestError,
+    PlanError,
+    WeftError,
+)
+from weft.core.ports.model import ModelClient, ModelRequest, Sampling
+from weft.core.values import JsonSchema, Message, ToolSpec, Usage
+from weft.planner.constrain import Constrain
+from weft.planner.draft import Draft, Hooks, as_it_is
+from weft.planner.grammar import GrammarLimits, plan_grammar, step_grammar, typed_steps
+from weft.planner.limits import LIMITS, PlanLimits
+from weft.planner.plan import Plan, Step
+from weft.planner.text.reader import PlanReader
+
+Known = Mapping[int, JsonSchema | None]
+Mode = Literal["line", "plan", "never"]
+
+_SAMPLING: Final = Sampling(max_tokens=1024, temperature=0.0)
+_GRAMMAR: Final = GrammarLimits()
+_MAX_TOKENS: Final = 1024
+_JOIN_TOKENS: Final = 128
+_ENOUGH_STEPS: Final = 12
+_SEEDS: Final = 2**31
+
+
+class Planner:
+    """Writes plans with `model`; stateless, so that many can be written at once.
+
+    `sampling.max_tokens` bounds a plan, over all requests that it takes; 1,024 where it is None.
+    Held to a grammar, a model that can go on with an unfinished answer keeps some of them for the
+    join. `constrain`: see `weft.planner.constrain`. With "auto", a model that cannot be held to a
+    grammar writes freely, and `on_note` of `stream` is told so.
+    """
+
+    def __init__(
+        self,
+        model: ModelClient,
+        *,
+        constrain: Constrain = "auto",
+        sampling: Sampling = _SAMPLING,
+        limits: PlanLimits = LIMITS,
+        grammar: GrammarLimits = _GRAMMAR,
+    ) -> None:
+        self.model = model
+        self.constrain = constrain
+        self.sampling = sampling
+        self.limits = limits
+        self.grammar = grammar
+
+    async def stream(
+        self,
+        messages: tuple[Message, ...],
+        tools: Sequence[ToolSpec],
+        known: Known | None = None,
+        *,
+        first: int | None = None,
+        extras: Callable[[ModelRequest], ModelRequest] = as_it_is,
+        on_text: Callable[[str, int], None] | None = None,
+        on_usage: Callable[[Usage], None] | None = None,
+        on_note: Callable[[str], None] | None = None,
+    ) -> AsyncGenerator[Step | Plan, None]:
+        """Each step of the plan that answers `messages` as soon as it is complete; last, the plan.
+
+        `known` are the schemas of earlier results that may be referred to, by number; the plan's
+        own numbers begin with `first`, by default behind those. `extras` adds to each request what
+        only the caller knows, `on_text` gets each piece of text and its number of tokens,
+        `on_usage` what each request cost. Closing the generator cancels the request.
+
+        Raises: `PlanError` for a plan that is malformed or was cut off, with the text so far;
+        `BuildError` for a tool that no grammar can hold a model to, unless that is left open;
+        what `ModelClient.generate` raises.
+        """
+        known = dict(known or {})
+        hooks = Hooks(extras, on_text, on_usage, on_note)
+        job = _Job(self, messages, tools, known, first or max(known, default=0) + 1, hooks)
+        async with aclosing(job.steps()) as steps:
+            async for step in steps:
+                yield step
+        yield job.plan()
+
+
+class _Job:
+    """One plan on its way."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        messages: tuple[Message, ...],
+        tools: Sequence[ToolSpec],
+        known: Known,
+        first: int,
+        hooks: Hooks,
+    ) -> None:
+        self._planner = planner
+        self._tools = tools
+        self._known = known
+        self._first = first
+        self._hooks = hooks
+        self._continues = False
+        self._most = planner.sampling.max_tokens or _MAX_TOKENS
+        self._draft = Draft(planner.model, messages, self._reader(), hooks)
+
+    def plan(self) -> Plan:
+        """The plan, when all is written. Raises: `PlanError`."""
+        try:
+            if self._draft.cut:
+                raise PlanError(
+                    f"the plan was cut off after {self._draft.tokens} tokens",
+                    line=self._draft.text.count("\n") + 1,
+                    hint="raise max_tokens, or ask for less",
+                )
+            return self._draft.reader.close()
+        except PlanError as error:
+            error.written = self._draft.text
+            raise
+
+    async def steps(self) -> AsyncGenerator[Step, None]:
+        """Write it all."""
+        try:
+            async with aclosing(self._held()) as steps:
+                async for step in steps:
+                    yield step
+            return
+        except (BuildError, CapabilityError, ModelRequestError) as error:
+            if self._planner.constrain != "auto" or self._draft.text or _is_of_plan(error):
+                raise
+            self._note(f"the plan is not held to a grammar: {error}")
+        async with aclosing(self._draft.write(self._sampling(self._most))) as steps:
+            async for step in steps:
+                yield step
+
+    async def _held(self) -> AsyncGenerator[Step, None]:
+        """Write it as the planner is told to.
+
+        Raises: `BuildError` and `ModelError` where that cannot be done.
+        """
+        match await self._mode():
+            case "line":
+                writing = self._by_line()
+            case "plan":
+                writing = self._at_once()
+            case "never":
+                writing = self._draft.write(self._sampling(self._most))
+        async with aclosing(writing) as steps:
+            async for step in steps:
+                yield step
+
+    async def _mode(self) -> Mode:
+        planner = self._planner
+        offered = await planner.model.capabilities()
+        self._continues = offered.continuation
+        if planner.constrain == "line" and not offered.continuation:
+            raise CapabilityError(
+                f"{planner.model.model} cannot go on with an unfinished answer, and so it cannot"
+                " be held to a grammar line by line",
+                hint="constrain='plan' takes one request",
+            )
+        if planner.constrain != "auto":
+            return planner.constrain
+        if not offered.grammar:
+            self._note(f"{planner.model.model} cannot be held to a grammar: plans are checked only")
+            return "never"
+        roomy = typed_steps(self._tools) >= min(planner.limits.steps, _ENOUGH_STEPS)
+        return "plan" if roomy or not offered.continuation else "line"
+
+    async def _at_once(self) -> AsyncGenerator[Step, None]:
+        """One request; and where it runs out of tokens, another one for the join."""
+        most = min(self._planner.limits.steps, max(typed_steps(self._tools), _ENOUGH_STEPS))
+        grammar = plan_grammar(
+            self._tools, most, self._known, self._planner.grammar, first=self._first
+        )
+        kept = self._kept() if self._continues else 0
+        async with aclosing(self._draft.write(self._sampling(self._most - kept), grammar)) as steps:
+            async for step in steps:
+                yield step
+        if self._draft.cut and self._continues:
+            self._draft.back_to_last_line(self._reader())
+            async with aclosing(self._line(calls=False)) as steps:
+                async for step in steps:
+                    yield step
+
+    async def _by_line(self) -> AsyncGenerator[Step, None]:
+        """A request for each line; the join, when steps or tokens run out."""
+        draft = self._draft
+        while not draft.reader.complete:
+            left = self._most - draft.tokens
+            calls = len(draft.reader.steps) < self._planner.limits.steps and left > self._kept()
+            async with aclosing(self._line(calls=calls)) as steps:
+                async for step in steps:
+                    yield step
+            if draft.cut and not calls:
+                return
+            if draft.cut:
+                draft.back_to_last_line(self._reader())
+
+    async def _line(self, *, calls: bool) -> AsyncGenerator[Step, None]:
+        """The next line, a call or the join, or the join only."""
+        draft = self._draft
+        written = draft.reader.steps
+        number = written[-1].number + 1 if written else self._first
+        known = draft.reader.known
+        grammar = step_grammar(self._tools, known, number, self._planner.grammar, calls=calls)
+        left = self._most - draft.tokens
+        sampling = self._sampling(max(1, left - self._kept() if calls else left), line=number)
+        async with aclosing(draft.write(sampling, grammar)) as steps:
+            async for step in steps:
+                yield step
+
+    def _sampling(self, tokens: int, line: int = 0) -> Sampling:
+        """`line` gives each line random numbers of its own."""
+        sampling = self._planner.sampling
+        seed = None if sampling.seed is None else (sampling.seed + line) % _SEEDS
+        return replace(sampling, max_tokens=tokens, seed=seed)
+
+    def _kept(self) -> int:
+        """The tokens that are kept for the join."""
+        return min(_JOIN_TOKENS, self._most // 4)
+
+    def _reader(self) -> PlanReader:
+        return PlanReader(self._tools, known=self._known, limits=self._planner.limits)
+
+    def _note(self, text: str) -> None:
+        if self._hooks.on_note is not None:
+            self._hooks.on_note(text)
+
+
+def _is_of_plan(error: WeftError) -> bool:
+    return isinstance(error, PlanError)
