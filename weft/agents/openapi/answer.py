@@ -1,0 +1,99 @@
+"""An answer as the result of a tool, checked against what the document declares; or as its failure.
+
+Knows no network.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from pydantic_core import from_json
+
+from weft.agents.foreign import Secrets, TooMuchToCheck, misfit, shown
+from weft.agents.openapi.media import is_json, kind_of
+from weft.agents.openapi.network import HttpAnswer
+from weft.agents.openapi.operation import Operation
+from weft.agents.openapi.responses import Response
+from weft.core.errors import ToolRaised, ToolResultError
+
+_SHOWN: Final = 300
+_CHARSETS: Final = frozenset({"utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin-1"})
+
+
+def value_of(operation: Operation, answer: HttpAnswer, secrets: Secrets) -> Any:
+    """What a successful `answer` holds, as plain data; None where it is empty.
+
+    Raises: `ToolResultError`.
+    """
+    name, declared = operation.spec.name, operation.responses.of(answer.status)
+    if answer.headers.get("content-encoding", "identity").lower() != "identity":
+        raise ToolResultError(f"{name}: the server sent compressed data, which was not asked for")
+    value = _value(name, answer, declared, secrets) if answer.body else None
+    if declared.schema is None:
+        return value
+    try:
+        why = misfit(value, declared.schema)
+    except TooMuchToCheck as error:
+        why = str(error)
+    if why is not None:
+        raise ToolResultError(
+            f"{name}: the server answered what its document does not promise: {why}"
+        )
+    return value
+
+
+def _value(name: str, answer: HttpAnswer, declared: Response, secrets: Secrets) -> Any:
+    media = answer.headers.get("content-type", "")
+    if is_json(media):
+        return _parsed(name, answer, secrets)
+    if kind_of(media).startswith("text/") and not declared.wants_json:
+        return secrets.hidden(_text(answer))
+    kind = shown(kind_of(media), 60) or "something without a content type"
+    expected = "JSON" if declared.wants_json else "JSON or text"
+    raise ToolResultError(
+        f"{name}: the server answered {kind}, not {expected}{_begin(answer, secrets)}"
+    )
+
+
+def _parsed(name: str, answer: HttpAnswer, secrets: Secrets) -> Any:
+    try:
+        text = answer.body.decode("utf-8-sig")
+        return from_json(secrets.hidden(text), allow_inf_nan=False)
+    except ValueError as error:
+        why = shown(str(error), 200)
+        raise ToolResultError(f"{name}: the server's answer is not JSON: {why}") from error
+
+
+def failure_of(
+    operation: Operation, answer: HttpAnswer, secrets: Secrets, *, retryable: bool
+) -> ToolRaised:
+    """What an answer without success says."""
+    try:
+        phrase = f" {HTTPStatus(answer.status).phrase}"
+    except ValueError:
+        phrase = ""
+    hint = "see `auth_env`" if answer.status in (401, 403) else None
+    return ToolRaised(
+        f"{operation.spec.name}: the server answered {answer.status}{phrase}"
+        f"{_begin(answer, secrets)}",
+        hint=hint,
+        retryable=retryable,
+    )
+
+
+def _begin(answer: HttpAnswer, secrets: Secrets) -> str:
+    """The beginning of a body that people can read, after a colon."""
+    media = answer.headers.get("content-type", "")
+    if not answer.body or not (is_json(media) or kind_of(media).startswith("text/")):
+        return ""
+    return f": {shown(secrets.hidden(_text(answer)), _SHOWN)}"
+
+
+def _text(answer: HttpAnswer) -> str:
+    charset = "utf-8"
+    for setting in answer.headers.get("content-type", "").lower().split(";")[1:]:
+        key, _, value = setting.partition("=")
+        if key.strip() == "charset" and value.strip(' "') in _CHARSETS:
+            charset = value.strip(' "')
+    return answer.body.decode(charset, "replace")

@@ -1,0 +1,126 @@
+"""Keys from environment variables, and where the document wants them in a request.
+
+Reads a variable when a call needs it; keeps no key in anything that is shown.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote
+
+from weft.agents.foreign import Secrets, shown
+from weft.agents.openapi.document import ApiDocument
+from weft.agents.openapi.parameter import header_problem
+from weft.core.errors import BuildError
+
+_BEARER: Final = {"type": "http", "scheme": "bearer"}
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What a request carries to prove who sends it; `query` is encoded already."""
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cookies: tuple[str, ...] = ()
+    query: tuple[tuple[str, str], ...] = ()
+    secrets: Secrets = field(default_factory=lambda: Secrets(()))
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A security scheme and the variable that opens it."""
+
+    scheme: Mapping[str, Any]
+    variable: str
+
+
+def locks_of(
+    document: ApiDocument, security: Any, auth_env: str | Mapping[str, str] | None
+) -> tuple[Lock, ...]:
+    """What a call must bring under the requirements `security`, of which one has to be met.
+
+    Nothing where no key is given: the server will say so if it wants one.
+    Raises: `BuildError` when the keys that are given open none of them.
+    """
+    if auth_env is None:
+        return ()
+    components = document.resolved(document.root.get("components", {}), "`components`")
+    schemes = document.resolved(components.get("securitySchemes", {}), "`securitySchemes`")
+    if not schemes and isinstance(auth_env, str):
+        return (Lock(_BEARER, auth_env),)
+    wanted = security if isinstance(security, list) else []
+    requirements = [document.resolved(each, "a security requirement") for each in wanted]
+    if not requirements:
+        return ()
+    for requirement in requirements:
+        found = _variables(list(requirement), auth_env)
+        if found is not None:
+            return tuple(
+                Lock(_scheme(document, schemes, name), variable) for name, variable in found.items()
+            )
+    offered = sorted({name for each in requirements for name in each})
+    raise BuildError(
+        f"none of the keys in `auth_env` is for {shown(', '.join(offered), 100)}",
+        hint="write auth_env: {scheme: VARIABLE}",
+    )
+
+
+def _variables(names: list[str], auth_env: str | Mapping[str, str]) -> Mapping[str, str] | None:
+    """A variable for each scheme, or None when one of them has none."""
+    if isinstance(auth_env, str):
+        return dict.fromkeys(names, auth_env) if len(names) <= 1 else None
+    return {n: auth_env[n] for n in names} if all(n in auth_env for n in names) else None
+
+
+def _scheme(document: ApiDocument, schemes: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    scheme = document.resolved(schemes.get(name), f"the security scheme {shown(name, 60)}")
+    kind = scheme.get("type")
+    if kind == "http" and str(scheme.get("scheme")).lower() in ("bearer", "basic"):
+        return scheme
+    if kind in ("oauth2", "openIdConnect"):
+        return _BEARER
+    if kind == "apiKey" and scheme.get("in") in ("header", "query", "cookie"):
+        key = scheme.get("name")
+        if isinstance(key, str) and key and (scheme["in"] != "header" or not header_problem(key)):
+            return scheme
+    raise BuildError(
+        f"the security scheme {shown(name, 60)} cannot be used: {shown(str(dict(scheme)), 200)}",
+        hint="weft sends API keys, bearer tokens and basic credentials",
+    )
+
+
+def open_locks(locks: tuple[Lock, ...]) -> Keys:
+    """The keys themselves, read now. Raises: `BuildError` when a variable is not set."""
+    secrets = Secrets([lock.variable for lock in locks])
+    headers: dict[str, str] = {}
+    cookies: list[str] = []
+    query: list[tuple[str, str]] = []
+    for lock in locks:
+        key, scheme = secrets[lock.variable], lock.scheme
+        _check(lock.variable, key)
+        if scheme["type"] == "http":
+            headers["Authorization"] = _authorization(str(scheme["scheme"]).lower(), key)
+        elif scheme["in"] == "header":
+            headers[scheme["name"]] = key
+        elif scheme["in"] == "cookie":
+            cookies.append(f"{quote(scheme['name'], safe='')}={quote(key, safe='')}")
+        else:
+            query.append((quote(scheme["name"], safe=""), quote(key, safe="")))
+    return Keys(headers, tuple(cookies), tuple(query), secrets)
+
+
+def _authorization(scheme: str, key: str) -> str:
+    if scheme == "basic":
+        return f"Basic {base64.b64encode(key.encode()).decode()}"
+    return key if key.startswith("Bearer ") else f"Bearer {key}"
+
+
+def _check(variable: str, key: str) -> None:
+    if not key.isascii() or not key.isprintable():
+        raise BuildError(
+            f"the environment variable {variable} holds what no header can",
+            hint="is there a line break in it?",
+        )

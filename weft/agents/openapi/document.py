@@ -1,0 +1,137 @@
+"""An OpenAPI document as plain data, within bounds, and what its references mean.
+
+Knows JSON, YAML and local references; not what the parts of a document say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic_core import from_json
+from ruamel.yaml import YAML
+
+from weft.agents.foreign import shown
+from weft.core.errors import BuildError
+
+MAX_JSON_BYTES: Final = 16 * 2**20
+MAX_YAML_BYTES: Final = 4 * 2**20
+_MAX_VALUES: Final = 500_000
+_MAX_DEPTH: Final = 100
+_MAX_HOPS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ApiDocument:
+    """A document of OpenAPI 3.0 or 3.1. `minor` is 0 or 1, `digest` that of its content."""
+
+    root: Mapping[str, Any]
+    minor: int
+    digest: str
+
+    def at(self, reference: str) -> Any:
+        """What a local reference (`#/components/...`) leads to. Raises: `BuildError`."""
+        if not reference.startswith("#/"):
+            raise BuildError(
+                f"the reference {shown(reference, 100)!r} leads out of the document",
+                hint="bundle the document into one file first",
+            )
+        found: Any = self.root
+        for step in reference[2:].split("/"):
+            name = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+                found = found[int(name)]
+            elif isinstance(found, Mapping) and name in found:
+                found = found[name]
+            else:
+                raise BuildError(f"the reference {shown(reference, 100)!r} leads nowhere")
+        return found
+
+    def resolved(self, part: Any, what: str) -> Mapping[str, Any]:
+        """`part`, or what it refers to, which must be an object. Raises: `BuildError`."""
+        for _ in range(_MAX_HOPS):
+            if not isinstance(part, Mapping):
+                raise BuildError(f"{what} must be an object, not {type(part).__name__}")
+            reference = part.get("$ref")
+            if not isinstance(reference, str):
+                return part
+            part = self.at(reference)
+        raise BuildError(f"{what} refers to itself")
+
+
+def read_document(source: Mapping[str, Any] | bytes | Path) -> ApiDocument:
+    """The document in a file, in its bytes, or as plain data. Raises: `BuildError`."""
+    if isinstance(source, Path):
+        source = _bytes_of(source)
+    data = _parsed(source) if isinstance(source, bytes) else source
+    root = _Plain().of(data)
+    if not isinstance(root, dict):
+        raise BuildError("an OpenAPI document is an object", hint="is this the right file?")
+    digest = hashlib.sha256(json.dumps(root, sort_keys=True).encode()).hexdigest()
+    return ApiDocument(root, _minor(root), digest[:16])
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(MAX_JSON_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise BuildError(f"cannot read {path}: {reason}") from error
+
+
+def _parsed(data: bytes) -> Any:
+    is_json = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    most = MAX_JSON_BYTES if is_json else MAX_YAML_BYTES
+    if len(data) > most:
+        raise BuildError(f"the document is larger than {most:,} bytes")
+    try:
+        if is_json:
+            return from_json(data.removeprefix(b"\xef\xbb\xbf"), allow_inf_nan=False)
+        return YAML(typ="safe", pure=True).load(data.decode("utf-8-sig"))
+    except Exception as error:  # on odd input the YAML parser raises what it likes
+        raise BuildError(f"the document cannot be read: {shown(str(error), 300)}") from error
+
+
+def _minor(root: Mapping[str, Any]) -> int:
+    version = str(root.get("openapi", ""))
+    for minor in (0, 1):
+        if version == f"3.{minor}" or version.startswith(f"3.{minor}."):
+            return minor
+    said = f"is of version {shown(version, 20)!r}" if version else "has no `openapi: 3.x`"
+    raise BuildError(f"the document {said}", hint="weft reads OpenAPI 3.0 and 3.1; convert it")
+
+
+class _Plain:
+    """Copies data as JSON has it, and counts: shared parts of YAML count each time they occur."""
+
+    def __init__(self) -> None:
+        self._values = 0
+
+    def of(self, value: Any, depth: int = 1) -> Any:
+        self._values += 1
+        if self._values > _MAX_VALUES:
+            raise BuildError(f"the document holds more than {_MAX_VALUES:,} values")
+        if depth > _MAX_DEPTH:
+            raise BuildError(f"the document is nested deeper than {_MAX_DEPTH} levels")
+        if isinstance(value, Mapping):
+            return {_key(key): self.of(inner, depth + 1) for key, inner in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.of(inner, depth + 1) for inner in value]
+        if isinstance(value, date):  # YAML knows dates, JSON does not
+            return value.isoformat()
+        if value is None or isinstance(value, (str, bool, int, float)):
+            return value
+        raise BuildError(f"the document holds a {type(value).__name__}, which JSON does not know")
+
+
+def _key(key: Any) -> str:
+    """Keys are texts; YAML reads an unquoted 200 among the responses as a number."""
+    if isinstance(key, bool) or not isinstance(key, (str, int)):
+        raise BuildError(f"the document has the key {shown(repr(key), 40)}", hint="quote it")
+    return str(key)

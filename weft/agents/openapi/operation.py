@@ -1,0 +1,171 @@
+"""One operation of a document: found by its name, read, and described as a tool.
+
+Knows the document; how a call is sent is `weft.agents.openapi.request`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.agents.foreign import SchemaRefused, shown, vetted
+from weft.agents.openapi.document import ApiDocument
+from weft.agents.openapi.media import is_json
+from weft.agents.openapi.parameter import Parameter, parameters_of
+from weft.agents.openapi.responses import Responses, responses_of
+from weft.agents.openapi.schema import SchemaWriter
+from weft.agents.tools.suggestion import suggestion
+from weft.core.errors import BuildError
+from weft.core.values import ToolSpec
+
+METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
+_BY_PATH: Final = re.compile(rf"({'|'.join(METHODS)})\s+(/\S*)\Z", re.IGNORECASE)
+_PATH: Final = re.compile(r"/[^\s?#\\]*\Z")
+_NAMES: Final = re.compile(r"\{([^{}]*)\}")
+_LONGEST: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An operation where it stands: `item` is the path item around it."""
+
+    method: str
+    path: str
+    item: Mapping[str, Any]
+    declared: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Its `operationId`, or method and path."""
+        return str(self.declared.get("operationId") or f"{self.method} {self.path}")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation that can be called. `media` is the type of its body, empty without one."""
+
+    spec: ToolSpec
+    method: str
+    path: str
+    parameters: tuple[Parameter, ...]
+    media: str
+    responses: Responses
+    security: Any
+
+
+def operations(document: ApiDocument) -> Iterator[Found]:
+    """All operations of the document. Raises: `BuildError`."""
+    paths = document.root.get("paths", {})
+    if not isinstance(paths, Mapping):
+        raise BuildError("`paths` must be an object")
+    for path, part in paths.items():
+        item = document.resolved(part, f"the path {shown(path, 80)}")
+        for method in METHODS:
+            if isinstance(item.get(method), Mapping):
+                yield Found(method, path, item, item[method])
+
+
+def find(document: ApiDocument, wanted: str) -> Found:
+    """The operation that `wanted` means: an `operationId`, or `GET /pets/{id}`.
+
+    Raises: `BuildError` when there is none, or more than one of that id.
+    """
+    there = list(operations(document))
+    by_path = _BY_PATH.match(wanted.strip())
+    if by_path is not None:
+        method, path = by_path[1].lower(), by_path[2]
+        found = [each for each in there if (each.method, each.path) == (method, path)]
+    else:
+        found = [each for each in there if each.declared.get("operationId") == wanted]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise BuildError(
+            f"several operations are called {shown(wanted, 80)!r}",
+            hint=f"list it as {found[0].method.upper()} {found[0].path}",
+        )
+    names = [
+        shown(f"{each.method.upper()} {each.path}" if by_path else each.id, 80) for each in there
+    ]
+    raise BuildError(
+        f"the document has no operation {shown(wanted, 80)!r}", hint=suggestion(wanted, names)
+    )
+
+
+def read(document: ApiDocument, found: Found, name: str, version: str) -> Operation:
+    """`found` as the tool `name`. Raises: `BuildError` that names the operation."""
+    try:
+        return _read(document, found, name, version)
+    except (BuildError, SchemaRefused) as error:
+        where = f"{found.method.upper()} {shown(found.path, 80)}"
+        hint = error.hint if isinstance(error, BuildError) else None
+        said = error.message if isinstance(error, BuildError) else str(error)
+        raise BuildError(f"the operation {where}: {said}", hint=hint) from error
+
+
+def _read(document: ApiDocument, found: Found, name: str, version: str) -> Operation:
+    declared = found.declared
+    parameters = parameters_of(
+        document, found.item.get("parameters", []), declared.get("parameters", [])
+    )
+    _check_path(found.path, parameters)
+    media, body, needed = _body(document, declared.get("requestBody"))
+    writer = SchemaWriter(document, "request")
+    properties = {each.argument: _described(writer, each) for each in parameters}
+    required = [each.argument for each in parameters if each.required]
+    if media:
+        properties["body"] = writer.written(body)
+        required += ["body"] if needed else []
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    schema |= {"required": required} if required else {}
+    definitions = writer.definitions()
+    schema |= {"$defs": definitions} if definitions else {}
+    responses = responses_of(document, declared.get("responses", {}))
+    spec = ToolSpec(
+        name, _description(declared, found), vetted(schema), responses.result(), version=version
+    )
+    security = declared.get("security", document.root.get("security"))
+    return Operation(spec, found.method.upper(), found.path, parameters, media, responses, security)
+
+
+def _check_path(path: str, parameters: tuple[Parameter, ...]) -> None:
+    if not _PATH.match(path) or not path.isprintable():
+        raise BuildError("its path cannot be sent")
+    declared = {each.name for each in parameters if each.place == "path"}
+    missing = set(_NAMES.findall(path)) ^ declared
+    if missing:
+        raise BuildError(
+            f"its path and its path parameters differ in {shown(', '.join(sorted(missing)), 100)}"
+        )
+
+
+def _body(document: ApiDocument, part: Any) -> tuple[str, Any, bool]:
+    """Media type, schema and necessity of the body that is sent; no media type: none is."""
+    if part is None:
+        return "", None, False
+    declared = document.resolved(part, "the request body")
+    content = declared.get("content")
+    content = content if isinstance(content, Mapping) else {}
+    for media, about in content.items():
+        if is_json(media):
+            schema = document.resolved(about, "a media type").get("schema", {})
+            return media, schema, declared.get("required") is True
+    if declared.get("required") is True:
+        offered = shown(", ".join(content), 100)
+        raise BuildError(f"its body cannot be JSON, but only {offered or 'nothing'}")
+    return "", None, False
+
+
+def _described(writer: SchemaWriter, parameter: Parameter) -> Any:
+    schema = writer.written(parameter.schema)
+    if not isinstance(schema, Mapping) or not parameter.description or "description" in schema:
+        return schema
+    return {**schema, "description": parameter.description}
+
+
+def _description(declared: Mapping[str, Any], found: Found) -> str:
+    texts = [declared.get(key) for key in ("summary", "description")]
+    said = "\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
+    return shown(said or f"{found.method.upper()} {found.path}", _LONGEST, lines=True)

@@ -1,0 +1,61 @@
+"""How an interface may be reached, and how much of it. Opens nothing."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from weft.core.errors import BuildError
+
+_MIB: Final = 2**20
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class OpenApiOptions:
+    """Bounds and permissions of calls.
+
+    base_url         where the interface is; without it, where its document says
+    auth_env         the environment variable that holds the key, or one for each security scheme.
+                     It is sent to `base_url` and nowhere else, in the way the document asks for
+    private          networks that are not public and may be reached all the same, such as
+                     127.0.0.0/8; only at `base_url`, never by a redirect elsewhere
+    timeout_s        seconds of a call with all its repetitions
+    retries          repetitions of calls that change nothing more when repeated (GET, PUT, ...)
+    redirects        redirects to follow, of GET and HEAD
+    max_bytes        of an answer
+    connections      at most so many at once
+    """
+
+    base_url: str | None = None
+    auth_env: str | Mapping[str, str] | None = None
+    private: tuple[str, ...] = ()
+    timeout_s: float = 30.0
+    retries: int = 2
+    redirects: int = 3
+    max_bytes: int = _MIB
+    connections: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("timeout_s", "max_bytes", "connections"):
+            if not getattr(self, name) > 0:
+                raise BuildError(f"{name} must be positive, got {getattr(self, name)}")
+        for name in ("retries", "redirects"):
+            if getattr(self, name) < 0:
+                raise BuildError(f"{name} must not be negative, got {getattr(self, name)}")
+        if self.auth_env is not None and self.base_url is None:
+            raise BuildError(
+                "`auth_env` needs `base_url`: a document alone must not say who gets the key",
+                hint="give the address of the server that the key is for",
+            )
+        self.networks()
+
+    def networks(self) -> tuple[Network, ...]:
+        """`private`, parsed. Raises: `BuildError`."""
+        try:
+            return tuple(ipaddress.ip_network(text) for text in self.private)
+        except ValueError as error:
+            hint = "write a network or an address: 127.0.0.0/8, ::1"
+            raise BuildError(f"private: {error}", hint=hint) from error

@@ -1,0 +1,116 @@
+"""Arguments as a request: each in the place that the document gives it.
+
+Sends nothing. An argument cannot leave its place: it is encoded, and checked where encoding is not
+enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, unquote
+
+from pydantic_core import from_json, to_json
+
+from weft.agents.foreign import misfit
+from weft.agents.openapi.address import Origin
+from weft.agents.openapi.credentials import Keys
+from weft.agents.openapi.network import HttpRequest
+from weft.agents.openapi.operation import Operation
+from weft.agents.openapi.parameter import Parameter
+from weft.core.errors import ToolArgumentError
+
+_PATH_SAFE = "/%:@!$&'()*+,;=~-._"
+
+
+def checked(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """`arguments` as the operation takes them; None stands for leaving out what may be left out.
+
+    Raises: `ToolArgumentError`.
+    """
+    name, schema = operation.spec.name, operation.spec.parameters
+    needed, why = schema.get("required", ()), None
+    given: dict[str, Any] = {}
+    try:
+        plain = from_json(to_json(dict(arguments), inf_nan_mode="constants"), allow_inf_nan=False)
+        given = {
+            key: value
+            for key, value in plain.items()
+            if value is not None or key in needed or key not in schema["properties"]
+        }
+        why = misfit(given, schema)
+    except ValueError as error:  # what JSON cannot hold, or what takes too long to check
+        why = str(error)
+    if why is not None:
+        there = ", ".join(key if key in needed else f"{key}?" for key in schema["properties"])
+        raise ToolArgumentError(f"{name}: {why}", hint=f"it takes: {there or 'nothing'}")
+    return given
+
+
+def written(
+    operation: Operation, origin: Origin, base: str, arguments: Mapping[str, Any], keys: Keys
+) -> HttpRequest:
+    """The request for checked `arguments` to the server at `origin`, below the path `base`.
+
+    Raises: `ToolArgumentError` for a value that cannot be written where it belongs.
+    """
+    headers = {"Accept": "application/json, text/*;q=0.5"}
+    path, query, cookies = operation.path, list[tuple[str, str]](), list(keys.cookies)
+    for parameter in operation.parameters:
+        if parameter.argument not in arguments:
+            continue
+        value = arguments[parameter.argument]
+        try:
+            match parameter.place:
+                case "path":
+                    path = path.replace(f"{{{parameter.name}}}", _segment(parameter, value))
+                case "query":
+                    query += _pairs(parameter, value, keys)
+                case "header":
+                    headers[parameter.name] = _header(parameter, value, keys)
+                case "cookie":
+                    cookies.append(f"{quote(parameter.name, safe='')}={parameter.text(value)}")
+        except ValueError as error:
+            why = f"{operation.spec.name}: {parameter.argument}: {error}"
+            raise ToolArgumentError(why) from error
+    body = None
+    if operation.media and "body" in arguments:
+        headers["Content-Type"] = operation.media
+        body = to_json(arguments["body"])
+    if cookies:
+        headers["Cookie"] = "; ".join(cookies)
+    target = _checked_path(operation, base + path)
+    pairs = "&".join(f"{name}={value}" for name, value in (*query, *keys.query))
+    target = f"{target}?{pairs}" if pairs else target
+    return HttpRequest(operation.method, origin, target, {**headers, **keys.headers}, body)
+
+
+def _segment(parameter: Parameter, value: Any) -> str:
+    text = parameter.text(value)
+    if not text:
+        raise ValueError("an empty text would address something else")
+    return text
+
+
+def _pairs(parameter: Parameter, value: Any, keys: Keys) -> list[tuple[str, str]]:
+    pairs = parameter.pairs(value)
+    taken = {name for name, _ in keys.query}
+    if any(name in taken for name, _ in pairs):
+        raise ValueError("this name is that of the key")
+    return pairs
+
+
+def _header(parameter: Parameter, value: Any, keys: Keys) -> str:
+    text = parameter.text(value)
+    if not text.isascii() or not text.isprintable():
+        raise ValueError("a header holds printable ASCII only")
+    if parameter.name.lower() in {name.lower() for name in keys.headers}:
+        raise ValueError("this header carries the key")
+    return text.strip()
+
+
+def _checked_path(operation: Operation, path: str) -> str:
+    """Servers take `.` and `..` as steps in the tree, also where they come out of an argument."""
+    if any(unquote(segment) in (".", "..") for segment in path.split("/")):
+        raise ToolArgumentError(f"{operation.spec.name}: '.' and '..' cannot be part of its path")
+    return quote(path, safe=_PATH_SAFE)

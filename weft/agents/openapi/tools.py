@@ -1,0 +1,195 @@
+"""A tool runner over the operations of an OpenAPI document. Opens no connection before a call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from weft.agents.foreign import identifiers, shown
+from weft.agents.openapi.address import Origin, Reach, origin_of
+from weft.agents.openapi.answer import failure_of, value_of
+from weft.agents.openapi.credentials import Lock, locks_of, open_locks
+from weft.agents.openapi.document import ApiDocument, read_document
+from weft.agents.openapi.exchange import IDEMPOTENT, Exchange
+from weft.agents.openapi.network import Connections, Resolver
+from weft.agents.openapi.operation import Operation, find, read
+from weft.agents.openapi.options import OpenApiOptions
+from weft.agents.openapi.request import checked, written
+from weft.agents.tools.suggestion import suggestion
+from weft.agents.tools.thread import in_thread
+from weft.core.errors import BuildError, ToolLimitError, ToolNotFound, ToolRaised
+from weft.core.ports import Clock
+from weft.core.ports.clock import SystemClock
+from weft.core.values import ToolSpec
+
+_LATER: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """An operation, and where and with which keys it is called. `base` is a path without end."""
+
+    operation: Operation
+    origin: Origin
+    base: str
+    locks: tuple[Lock, ...]
+
+
+class OpenApiTools:
+    """Implements `ToolRunner`: the listed operations of `document`, and no others.
+
+    document     a file, its bytes, or plain data; OpenAPI 3.0 or 3.1, JSON or YAML
+    operations   which ones: by `operationId`, or as `GET /pets/{id}`. With names of your own:
+                 {"find_pet": "GET /pets/{id}"}
+    prefix       put before every name
+
+    A tool takes the operation's parameters, and its JSON body as `body`; it returns the JSON or the
+    text of the answer, checked against the document. Parameters that share a name are told apart by
+    their place: `id_path`, `id_query`. `unchecked` tells for which tools the document's schema
+    of the answer is too large to check with.
+
+    Addresses that are not public are refused, also behind a name or a redirect, unless `private`
+    allows them. Keys go to `base_url` only.
+
+    Raises: `BuildError` when the document, an operation or an option cannot be used.
+    """
+
+    def __init__(
+        self,
+        document: Mapping[str, Any] | bytes | Path,
+        operations: Sequence[str] | Mapping[str, str],
+        options: OpenApiOptions | None = None,
+        *,
+        prefix: str = "",
+        clock: Clock | None = None,
+        resolver: Resolver | None = None,
+    ) -> None:
+        self._options = options or OpenApiOptions()
+        read_ = read_document(document)
+        self._endpoints = {
+            endpoint.operation.spec.name: endpoint
+            for endpoint in _endpoints(read_, operations, self._options, prefix)
+        }
+        self.unchecked = {
+            name: response.unchecked
+            for name, endpoint in self._endpoints.items()
+            for response in endpoint.operation.responses.declared.values()
+            if response.unchecked
+        }
+        self._resolver = resolver
+        self._clock = clock or SystemClock()
+        self._exchanges: dict[Origin, tuple[Connections, Exchange]] = {}
+        self._closed = False
+
+    async def __aenter__(self) -> OpenApiTools:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(endpoint.operation.spec for endpoint in self._endpoints.values())
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        endpoint = self._endpoints.get(name)
+        if endpoint is None:
+            raise ToolNotFound(f"no tool {name!r}", hint=suggestion(name, self._endpoints))
+        limit_s, repeatable = self._options.timeout_s, endpoint.operation.method in IDEMPOTENT
+        try:
+            async with asyncio.timeout(limit_s) as limit:
+                return await self._called(endpoint, arguments, repeatable)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            message = f"{name} took longer than its {limit_s:g} s"
+            raise ToolLimitError(message, retryable=repeatable) from error
+
+    async def aclose(self) -> None:
+        """Close all connections. Harmless when repeated."""
+        self._closed = True
+        while self._exchanges:
+            _, (connections, _) = self._exchanges.popitem()
+            await connections.aclose()
+
+    async def _called(
+        self, endpoint: _Endpoint, arguments: Mapping[str, Any], repeatable: bool
+    ) -> Any:
+        operation = endpoint.operation
+        given, keys = checked(operation, arguments), open_locks(endpoint.locks)
+        request = written(operation, endpoint.origin, endpoint.base, given, keys)
+        answer = await self._exchange(endpoint.origin).answer(request)
+        if not 200 <= answer.status < 300:
+            again = repeatable and answer.status in _LATER
+            raise failure_of(operation, answer, keys.secrets, retryable=again)
+        # In a thread: a large answer, or one that is hard to check, would hold up the loop.
+        return await in_thread(
+            lambda: value_of(operation, answer, keys.secrets), operation.spec.name
+        )
+
+    def _exchange(self, origin: Origin) -> Exchange:
+        if self._closed:
+            raise ToolRaised("the tools of this document are closed")
+        if origin not in self._exchanges:
+            reach = Reach(origin, self._options.networks())
+            connections = Connections(reach, self._options.connections, self._resolver)
+            exchange = Exchange(connections, self._options, self._clock)
+            self._exchanges[origin] = connections, exchange
+        return self._exchanges[origin][1]
+
+
+def _endpoints(
+    document: ApiDocument,
+    wanted: Sequence[str] | Mapping[str, str],
+    options: OpenApiOptions,
+    prefix: str,
+) -> list[_Endpoint]:
+    if not wanted:
+        raise BuildError("no operation is listed", hint="operations: [list_pets]")
+    if isinstance(wanted, str):
+        raise BuildError("`operations` must be a list", hint=f"operations: [{wanted}]")
+    chosen = [find(document, text) for text in _listed(wanted)]
+    labels = list(wanted) if isinstance(wanted, Mapping) else [each.id for each in chosen]
+    names = identifiers(labels, prefix)
+    if len(set(labels)) < len(labels):
+        raise BuildError("an operation is listed twice")
+    made = []
+    for found, label in zip(chosen, labels, strict=True):
+        url = options.base_url or _server(document, found.declared, found.item)
+        origin, parts = origin_of(url)
+        if parts.query or parts.fragment:
+            raise BuildError(f"{shown(url, 100)!r} has more than a path behind the server")
+        if options.auth_env is not None and origin.scheme != "https" and not origin.is_local:
+            raise BuildError("a key would go over the network in clear", hint="use https://")
+        version = f"{document.digest}:{origin.scheme}://{origin.authority}{parts.path}"
+        operation = read(document, found, names[label], version)
+        locks = locks_of(document, operation.security, options.auth_env)
+        made.append(_Endpoint(operation, origin, parts.path.rstrip("/"), locks))
+    return made
+
+
+def _listed(wanted: Sequence[object] | Mapping[str, object]) -> list[str]:
+    texts: list[str] = []
+    for text in wanted.values() if isinstance(wanted, Mapping) else wanted:
+        if not isinstance(text, str):
+            hint = "an operationId, or GET /pets/{id}"
+            raise BuildError(f"{text!r} names no operation", hint=hint)
+        texts.append(text)
+    return texts
+
+
+def _server(document: ApiDocument, *parts: Mapping[str, Any]) -> str:
+    """The first address that the document gives, the most particular one. Raises: `BuildError`."""
+    for part in (*parts, document.root):
+        servers = part.get("servers")
+        if isinstance(servers, list) and servers:
+            server = document.resolved(servers[0], "a server")
+            url = str(server.get("url", ""))
+            variables = server.get("variables", {})
+            for name, about in variables.items() if isinstance(variables, Mapping) else ():
+                url = url.replace(f"{{{name}}}", str(document.resolved(about, name).get("default")))
+            if url.startswith(("http://", "https://")):
+                return url
+    raise BuildError("the document does not say where its server is", hint="give `base_url`")
