@@ -1,0 +1,32 @@
+"""What several clients can all do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+
+from weft.core.errors import ModelError
+from weft.core.ports import Capabilities, ModelClient
+
+
+async def common(clients: Iterable[ModelClient]) -> Capabilities:
+    """What each of `clients` that answers can do. Raises: what the last raises, if none does."""
+    found: list[Capabilities] = []
+    failure: ModelError | None = None
+    for client in clients:
+        try:
+            found.append(await client.capabilities())
+        except ModelError as error:
+            failure = error
+    if not found:
+        raise failure or ValueError("there are no clients")
+    shared = {
+        field.name: all(getattr(each, field.name) for each in found)
+        for field in fields(Capabilities)
+        if field.name not in ("adapters", "max_context_tokens")
+    }
+    adapters = [a for a in found[0].adapters if all(a in each.adapters for each in found)]
+    contexts = [each.max_context_tokens for each in found if each.max_context_tokens is not None]
+    return Capabilities(
+        **shared, adapters=tuple(adapters), max_context_tokens=min(contexts, default=None)
+    )

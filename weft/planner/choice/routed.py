@@ -1,0 +1,201 @@
+"""Several models behind one client: each call goes to the one that is worth most for it.
+
+Knows the models by their clients and profiles; what they are worth is a predictor's to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Final
+
+from weft.core.errors import (
+    Failure,
+    ModelError,
+    ModelOverloaded,
+    ModelUnavailable,
+    ServeError,
+    WeftError,
+)
+from weft.core.ports import (
+    Capabilities,
+    ModelClient,
+    ModelEvent,
+    ModelRequest,
+    Prefilled,
+    Startable,
+    Warmable,
+)
+from weft.core.values import Completion
+from weft.planner.choice.common import common
+from weft.planner.choice.predictor import Predictor, StaticPredictor
+from weft.planner.choice.profile import Profile, Weights
+from weft.planner.choice.ranking import Choice, Ranked, rank
+
+_CHARACTERS_PER_TOKEN: Final = 4
+_USUAL_ANSWER_TOKENS: Final = 256
+_log: ContextVar[Callable[[str], None] | None] = ContextVar("weft_choice_log", default=None)
+
+
+class RoutedModel:
+    """Implements `ModelClient`, `Startable` and `Warmable` over `clients`, by name.
+
+    profiles    what is known of each; a model without one costs nothing
+    predictor   predicts losses by those names; by default those of the profiles
+    weights     what money, latency and size are worth, in loss
+    on_choice   told once a call has its answer or has failed everywhere
+
+    A call goes to the best model. While nothing of the answer has come, one that is unavailable or
+    overloaded makes way for the next best; the log of the node that asks says so, and the
+    completion names the model that answered. A call that a model refuses is not tried elsewhere.
+    Closing it closes the clients.
+    """
+
+    def __init__(
+        self,
+        clients: Mapping[str, ModelClient],
+        profiles: Mapping[str, Profile] | None = None,
+        *,
+        predictor: Predictor | None = None,
+        weights: Weights | None = None,
+        name: str = "route",
+        on_choice: Callable[[Choice], None] | None = None,
+    ) -> None:
+        if not clients:
+            raise ValueError("a choice needs at least one model")
+        given = profiles or {}
+        if unknown := sorted(given.keys() - clients.keys()):
+            raise ValueError(f"there are profiles of models that there are not: {unknown}")
+        self._clients = dict(clients)
+        self._profiles = {each: given.get(each, Profile()) for each in clients}
+        self._predictor = predictor or StaticPredictor({})
+        self._weights = weights or Weights()
+        self._name = name
+        self._on_choice = on_choice
+        self._closed = False
+
+    @property
+    def model(self) -> str:
+        return self._name
+
+    async def capabilities(self) -> Capabilities:
+        """What every model of the choice that answers can do."""
+        return await common(self._clients.values())
+
+    def choose(self, request: ModelRequest) -> tuple[Ranked, ...]:
+        """All models in the order in which `request` would be tried with them."""
+        losses = self._predictor.losses(_text(request))
+        return rank(losses, self._profiles, self._weights, _tokens(request))
+
+    async def start(self, show: Callable[[str], None] | None = None) -> None:
+        """Tell `show` how the calls of this task go. A model is started when it is chosen."""
+        _log.set(show)
+
+    async def warm(self, request: ModelRequest) -> None:
+        """Warm the model that `request` would go to first."""
+        client = self._clients[self.choose(request)[0].model]
+        if isinstance(client, Warmable):
+            await client.warm(request)
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self._check_open()
+        choice, errors = Choice(self.choose(request)), list[WeftError]()
+        clock, prefilled = asyncio.get_running_loop().time, False
+        end_s = None if request.timeout_s is None else clock() + request.timeout_s
+        for place in choice.ranked:
+            if end_s is not None and errors:
+                request = replace(request, timeout_s=end_s - clock())
+            begun = False
+            try:
+                async with aclosing(self._asked(place.model, request)) as stream:
+                    async for event in stream:
+                        if isinstance(event, Completion):
+                            self._tell(choice)
+                            yield event
+                            return
+                        if isinstance(event, Prefilled) and prefilled:
+                            continue
+                        prefilled, begun = True, begun or not isinstance(event, Prefilled)
+                        yield event
+            except (ModelUnavailable, ModelOverloaded, ServeError) as error:
+                self._check_open()
+                if begun:
+                    raise
+                errors.append(error)
+                choice = replace(choice, failed=(*choice.failed, (place.model, error.failure())))
+                _say(f"{self._name}: {place.model} failed: {error}")
+        self._tell(choice)
+        raise _all_failed(self._name, choice.failed, errors)
+
+    async def _asked(self, name: str, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """The stream of one model, started if need be, with its price in the completion."""
+        client = self._clients[name]
+        if isinstance(client, Startable):
+            await client.start(_log.get())
+        async with aclosing(client.generate(request)) as stream:
+            async for event in stream:
+                if isinstance(event, Completion):
+                    yield self._priced(name, event)
+                    return
+                yield event
+        raise ModelUnavailable(f"the stream of {client.model} ended without a completion")
+
+    async def aclose(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        async with AsyncExitStack() as closing:
+            for client in self._clients.values():
+                closing.push_async_callback(client.aclose)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ModelUnavailable(f"{self._name} is closed", retryable=False)
+
+    def _tell(self, choice: Choice) -> None:
+        if len(choice.failed) < len(choice.ranked):
+            _say(f"{self._name}: {choice}")
+        if self._on_choice is not None:
+            self._on_choice(choice)
+
+    def _priced(self, name: str, completion: Completion) -> Completion:
+        """The completion with its price, where the client did not know it."""
+        usage = completion.usage
+        if usage.money:
+            return completion
+        money = self._profiles[name].money(usage.prompt_tokens, usage.completion_tokens)
+        return replace(completion, usage=replace(usage, money=money))
+
+
+def _say(text: str) -> None:
+    log = _log.get()
+    if log is not None:
+        log(text)
+
+
+def _text(request: ModelRequest) -> str:
+    """What the user says; predictors learn from prompts, not from instructions around them."""
+    said = [message.content for message in request.messages if message.role == "user"]
+    return "\n".join(said or [message.content for message in request.messages])
+
+
+def _tokens(request: ModelRequest) -> tuple[int, int]:
+    """A guess of the tokens of prompt and answer, for the price."""
+    characters = sum(len(message.content) for message in request.messages)
+    prompt = len(request.prompt_token_ids) or characters // _CHARACTERS_PER_TOKEN
+    return prompt, request.sampling.max_tokens or _USUAL_ANSWER_TOKENS
+
+
+def _all_failed(
+    name: str, failed: tuple[tuple[str, Failure], ...], errors: list[WeftError]
+) -> ModelError:
+    said = "; ".join(f"{model}: {failure.message}" for model, failure in failed)
+    message = f"no model of {name} answers: {said}"
+    overloaded = [error for error in errors if isinstance(error, ModelOverloaded)]
+    if len(overloaded) == len(errors):
+        delays = [each.retry_after_s for each in overloaded if each.retry_after_s is not None]
+        return ModelOverloaded(message, retry_after_s=min(delays, default=None))
+    return ModelUnavailable(message, retryable=any(error.retryable for error in errors))
