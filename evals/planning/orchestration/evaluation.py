@@ -1,0 +1,68 @@
+"""The order of the orchestration section; computes no figure itself."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from evals.engine.rows import Row
+from evals.planning.effort import Effort, Skipped
+from evals.planning.orchestration.cases import CASES
+from evals.planning.orchestration.measuring import in_real_time, in_virtual_time
+from evals.planning.orchestration.rows import latency_rows
+from evals.planning.orchestration.stall import real_stall_rows, stall_rows
+from evals.planning.orchestration.sweeps import pause_rows, sweep_rows
+from evals.planning.orchestration.systems import SYSTEMS
+
+_REAL_SYSTEMS: Final = ("compiler", "react", "llmcompiler_loop")
+_REAL_CASES: Final = ("movie", "parallelqa", "hotpotqa")
+
+
+async def run(effort: Effort) -> list[Row]:
+    """All cases in virtual time, the sweeps, and a check on the machine's own clock."""
+    rows: list[Row] = []
+    for case in CASES:
+        rows += await _in_thread(case, partial(_case, case, effort.of(40, 500)))
+    for case in CASES:
+        rows += await _in_thread(f"{case}, swept", partial(sweep_rows, case, effort.of(12, 60)))
+    rows += await _in_thread("streaming, pauses", partial(pause_rows, effort.of(12, 60)))
+    rows += await _in_thread("a silent planner", stall_rows)
+    rows += await real_stall_rows(effort.of(2, 10))
+    for case in _REAL_CASES:
+        rows += await _real(case, effort.of(2, 10))
+    return rows
+
+
+def _case(case: str, count: int) -> list[Row]:
+    tasks = CASES[case].some(count)
+    return latency_rows(case, in_virtual_time(SYSTEMS, tasks, CASES[case].usual))
+
+
+async def _real(case: str, count: int) -> list[Row]:
+    """How much longer a few tasks take on the machine's clock than in virtual time."""
+    tasks = CASES[case].some(count)
+    virtual = await asyncio.to_thread(in_virtual_time, _REAL_SYSTEMS, tasks, CASES[case].usual)
+    real = await in_real_time(_REAL_SYSTEMS, tasks, CASES[case].usual)
+    return [
+        Row(
+            case,
+            system,
+            "real_over_virtual",
+            sum(run.latency_s for run in real[system])
+            / sum(run.latency_s for run in virtual[system]),
+            f"x virtual, {len(tasks)} tasks",
+        )
+        for system in _REAL_SYSTEMS
+    ]
+
+
+async def _in_thread(what: str, measure: Callable[[], list[Row]]) -> list[Row]:
+    """What `measure` found, in a thread because it runs a loop of its own; or why it could not."""
+    print(f"measuring {what}", file=sys.stderr, flush=True)
+    try:
+        return await asyncio.to_thread(measure)
+    except Skipped as reason:
+        return [Row(what, "", f"skipped: {reason}", None, "")]

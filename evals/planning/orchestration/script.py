@@ -1,0 +1,115 @@
+"""What a perfect model would write for a task: plans, turns, rounds and answers. Knows no agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from evals.planning.orchestration.task import Call, Task, levels, work_out
+from evals.planning.orchestration.thought import thought
+from weft.core.ports import ModelRequest
+from weft.core.values import ToolCall
+from weft.planner.text.writer import write
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How many tokens a model thinks: before calls, before an answer, before and after its plan.
+
+    Each case has the means of the examples that LLMCompiler's repository publishes for its ReAct
+    baseline and its joiner (`configs/*/gpt_prompts.py`), counted by the rule here. weft's planner
+    is told to write nothing but the plan; LLMCompiler's writes up to 21 tokens before and 8 after.
+    """
+
+    calls: int
+    answer: int
+    plan: int = 0
+    join: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One answer of the model: `text` as it is, else a thought with calls or with an answer.
+
+    After `stall_after` lines nothing comes for `stall_s` seconds.
+    """
+
+    text: str = ""
+    thought: str = ""
+    calls: tuple[Call, ...] = ()
+    answer: str | None = None
+    stall_after: int = 0
+    stall_s: float = 0.0
+
+    def spoken(self, request: ModelRequest) -> str:
+        """The text of this turn in the form that `request` asks for: native, JSON, or lines."""
+        if self.text:
+            return self.text
+        if request.tools:
+            return " ".join(part for part in (self.thought, self.answer) if part)
+        if request.schema is not None:
+            return json.dumps({"thought": self.thought, "next": self._next(request)})
+        lines = [f"Thought: {self.thought}"] if self.thought else []
+        lines += [
+            f"Call: {json.dumps({'name': call.tool, 'arguments': call.arguments})}"
+            for call in self.calls
+        ]
+        lines += [f"Answer: {self.answer}"] if self.answer is not None else []
+        return "\n".join(lines)
+
+    def called(self, request: ModelRequest) -> tuple[ToolCall, ...]:
+        """The calls of this turn, where `request` takes them natively."""
+        if not request.tools:
+            return ()
+        return tuple(
+            ToolCall(f"call_{call.number}", call.tool, json.dumps(call.arguments))
+            for call in self.calls
+        )
+
+    def _next(self, request: ModelRequest) -> dict[str, object]:
+        if self.answer is not None:
+            return {"answer": self.answer}
+        calls = [{"name": call.tool, "arguments": call.arguments} for call in self.calls]
+        single = '"calls"' not in json.dumps(request.schema)
+        return {"call": calls[0]} if single else {"calls": calls}
+
+
+Way = Literal["plan", "rounds", "turns", "text"]
+
+
+def script(task: Task, way: Way, style: Style) -> tuple[Turn, ...]:
+    """The turns of an agent that plans, that works in rounds, or that makes call after call.
+
+    "text" is call after call in ReAct's own spelling, which is shorter than JSON.
+    """
+    last = Turn(thought=thought(style.answer), answer=task.answer)
+    if way == "plan":
+        return Turn(plan_text(task, style)), last
+    calls = work_out(task)
+    groups: Sequence[Sequence[int]] = [[call.number] for call in calls]
+    if way == "rounds":
+        groups = levels(task.plan.steps)
+    if way == "text":
+        return *(Turn(_as_text(call, style)) for call in calls), last
+    by_number = {call.number: call for call in calls}
+    turns = [
+        Turn(thought=thought(style.calls), calls=tuple(by_number[number] for number in group))
+        for group in groups
+    ]
+    return *turns, last
+
+
+def plan_text(task: Task, style: Style) -> str:
+    """The gold plan as weft's planner writes it, with its thoughts."""
+    first, *others = task.plan.steps
+    steps = (replace(first, thought=thought(style.plan)), *others)
+    return write(replace(task.plan, steps=steps, thought=thought(style.join)))
+
+
+def _as_text(call: Call, style: Style) -> str:
+    values = list(call.arguments.values())
+    alone = len(values) == 1 and isinstance(values[0], str)
+    written = values[0] if alone else json.dumps(call.arguments)
+    return f"Thought: {thought(style.calls)}\nAction: {call.tool}[{written}]"

@@ -1,0 +1,52 @@
+"""The real models that plans are asked of: in this process, and on a vLLM server of our own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from weft.core.ports import ModelClient
+from weft.serving.local import LocalModel, LocalOptions
+from weft.serving.vllm.model import VllmModel
+from weft.serving.vllm.spec import ServeSpec
+
+NAME: Final = "smollm2-135m-instruct"
+CONTEXT: Final = 4096
+AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """`words`: the model, what decodes it and in which numbers, for people."""
+
+    name: str
+    words: str
+    make: Callable[[], ModelClient]
+
+
+def _local() -> ModelClient:
+    return LocalModel(NAME, LocalOptions(dtype="float32", max_batch=AT_ONCE, threads=2))
+
+
+def _vllm() -> ModelClient:
+    return VllmModel(ServeSpec(NAME, dtype="float32", max_context_tokens=CONTEXT, eager=True))
+
+
+MODELS: Final = (
+    Served(
+        "local", f"{NAME}, float32, weft's local engine on torch, autoregressive, greedy", _local
+    ),
+    Served("vllm", f"{NAME}, float32, vLLM, autoregressive, greedy", _vllm),
+)
+
+
+@asynccontextmanager
+async def opened(served: Served) -> AsyncIterator[ModelClient]:
+    """The model, ready; ended afterwards. Raises: `ModelError`, `ServeError`."""
+    async with aclosing(served.make()) as model:
+        if isinstance(model, VllmModel):
+            await model.start()
+        await model.capabilities()
+        yield model

@@ -1,0 +1,74 @@
+"""One plan from a real model, or in a word why there is none. Knows no benchmark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from weft.core.errors import ModelError, PlanError
+from weft.core.ports import ModelClient, Sampling
+from weft.core.values import ToolSpec, Usage
+from weft.planner.constrain import Constrain
+from weft.planner.plan import Plan
+from weft.planner.planning import Planner
+from weft.planner.prompt import plan_messages
+
+MAX_TOKENS: Final = 320
+_KINDS: Final = (
+    ("no_join", "without its join|the text ends inside"),
+    ("unknown_tool", "there is no tool"),
+    ("no_number", "is no step"),
+    ("numbering", r"the number \d+ follows"),
+    ("missing_argument", "is missing"),
+    (
+        "wrong_reference",
+        "there is no step|is not there yet|outside of a `for each`|has no property",
+    ),
+    ("unknown_argument", "has no parameter|is one too many|has no name"),
+    ("too_long", "more than"),
+    ("syntax", "is expected|is not closed|is given twice"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """`plan` is None where `error` says in a word what is wrong with the text."""
+
+    plan: Plan | None
+    error: str
+    usage: Usage
+
+
+async def planned(
+    model: ModelClient, constrain: Constrain, question: str, tools: Sequence[ToolSpec]
+) -> Planned:
+    """The plan that `model` writes greedily, within 320 tokens."""
+    used = Usage()
+
+    def spend(usage: Usage) -> None:
+        nonlocal used
+        used += usage
+
+    planner = Planner(model, constrain=constrain, sampling=Sampling(MAX_TOKENS, 0.0))
+    stream = planner.stream(plan_messages(question, tools), tools, on_usage=spend)
+    try:
+        async with aclosing(stream) as parts:
+            async for part in parts:
+                if isinstance(part, Plan):
+                    return Planned(part, "", used)
+    except PlanError as error:
+        return Planned(None, kind(error), used)
+    except ModelError as error:
+        return Planned(None, type(error).__name__, used)
+    return Planned(None, "no_join", used)
+
+
+def kind(error: PlanError) -> str:
+    """The class of what is wrong with a plan: the first that its message names."""
+    for name, pattern in _KINDS:
+        if re.search(pattern, error.message):
+            return name
+    return "wrong_argument" if error.step is not None else "syntax"

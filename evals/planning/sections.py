@@ -1,0 +1,35 @@
+"""The parts of the evaluation by name. Each is imported when it is asked for, and not before."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Final
+
+from evals.engine.rows import Row
+from evals.planning.effort import Effort, Skipped
+
+SECTIONS: Final = ("orchestration", "validity", "quality", "healing", "choice")
+
+
+async def rows_of(sections: Iterable[str], effort: Effort) -> list[Row]:
+    """What the sections find, one after the other; why, where one cannot be measured."""
+    rows: list[Row] = []
+    for name in sections:
+        try:
+            rows += await module(name).run(effort)
+        except Skipped as reason:
+            print(f"{name} is skipped: {reason}", file=sys.stderr, flush=True)
+            rows.append(Row(name, "", f"skipped: {reason}", None, ""))
+    return rows
+
+
+def module(section: str) -> ModuleType:
+    """The module of a section. Raises: `Skipped` when this checkout has none."""
+    name = f"evals.planning.{section}"
+    if find_spec(name) is None:
+        raise Skipped(f"there is no {name}")
+    return import_module(name)
