@@ -1,0 +1,136 @@
+"""What replies are read as, in both spellings, and what is said of those that cannot be read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.agents.loops.talk import call, cost, says
+from weft.agents.loops.form import Form
+from weft.agents.loops.reply import Reply, Wanted, read_reply
+from weft.core.errors import ModelOutputError
+from weft.core.fakes import FakeTools
+from weft.core.values import Completion, Usage
+
+TOOLS = FakeTools(price=len).specs()
+ONE = Form(TOOLS, 1)
+MANY = Form(TOOLS, 3, many=True)
+JOIN = Form(replan=True)
+LAST = Form()
+NUMBER = Form(answer={"type": "integer"})
+TEA = Wanted("price", {"item": "tea"})
+COFFEE = Wanted("price", {"item": "coffee"})
+
+
+def read(text: str, form: Form, finish: Any = "stop") -> Reply:
+    return read_reply(Completion(text, finish, usage=Usage(completion_tokens=9)), form)
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "reply"),
+    [
+        (says(call=call("price", item="tea")), ONE, Reply("so", (TEA,))),
+        (says(calls=cost("tea", "coffee")), MANY, Reply("so", (TEA, COFFEE))),
+        (says(calls=cost("tea", "coffee")), ONE, Reply("so", (TEA,), left_out=1)),
+        (says(call=call("price", item="tea")), MANY, Reply("so", (TEA,))),
+        (says(answer="tea (the green one)"), MANY, Reply("so", answer="tea (the green one)")),
+        (says(replan="milk"), JOIN, Reply("so", replan="milk")),
+        (says(answer=7), NUMBER, Reply("so", answer=7)),
+        (says(answer="7"), NUMBER, Reply("so", answer=7)),
+        (says(answer={"a": [1]}), LAST, Reply("so", answer='{"a": [1]}')),
+        ('{"answer": "tea"}', ONE, Reply(answer="tea")),
+        (f"```json\n{says(answer='tea')}\n```", ONE, Reply("so", answer="tea")),
+        (f"Here you are: {says(answer='tea')}", ONE, Reply("so", answer="tea")),
+        ('{"call": {"tool": "price", "args": "{\\"item\\": \\"tea\\"}"}}', ONE, Reply("", (TEA,))),
+        ('{"next": {"calls": [], "answer": "tea"}}', MANY, Reply(answer="tea")),
+    ],
+)
+def test_json(text: str, form: Form, reply: Reply) -> None:
+    assert read(text, form) == reply
+
+
+CALL_TEA = f"Call: {json.dumps(call('price', item='tea'))}"
+CALL_COFFEE = f"Call: {json.dumps(call('price', item='coffee'))}"
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "reply"),
+    [
+        (f"Thought: so\n{CALL_TEA}", ONE, Reply("so", (TEA,))),
+        (f"Thought: so\n{CALL_TEA}\n{CALL_COFFEE}", MANY, Reply("so", (TEA, COFFEE))),
+        (f"{CALL_TEA}\nResults:\n1. price = 3\nAnswer: made up", ONE, Reply("", (TEA,))),
+        (f"**Action:** {CALL_TEA[6:]}", ONE, Reply("", (TEA,))),
+        ("Thought: so\nAnswer: f(x) = (a) and\n(b)\nThought: too", ONE,
+         Reply("so", answer="f(x) = (a) and\n(b)\nThought: too")),
+        ("final answer: tea", ONE, Reply(answer="tea")),
+        ("Thought: so\nReplan: the price of milk", JOIN, Reply("so", replan="the price of milk")),
+        ("Thought: milk is missing\nReplan:", JOIN,
+         Reply("milk is missing", replan="milk is missing")),
+        ("Answer: 7", NUMBER, Reply(answer=7)),
+        ("7", NUMBER, Reply(answer=7)),
+        ("just tea {not coffee}", LAST, Reply(answer="just tea {not coffee}")),
+    ],
+)  # fmt: skip
+def test_labels(text: str, form: Form, reply: Reply) -> None:
+    assert read(text, form) == reply
+
+
+@given(st.text(min_size=1).map(str.strip).filter(bool))
+def test_no_text_of_an_answer_is_ever_cut(answer: str) -> None:
+    assert read(f"Thought: so\nAnswer: {answer}", JOIN).answer == answer
+    assert read(says(answer=answer), JOIN).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "told"),
+    [
+        ("", ONE, "it was empty"),
+        (" \n", LAST, "it was empty"),
+        ("the tea is cheaper", ONE, "neither a call nor an answer"),
+        ("Thought: hm", ONE, "a thought, but neither a call nor an answer"),
+        (says(answer="  "), ONE, "the answer is empty"),
+        (says(answer="x"), NUMBER, "the answer is not JSON"),
+        (says(answer=[1]), NUMBER, "does not fit its schema"),
+        (says(call=call("price")), LAST, "no call can be made any more"),
+        (says(replan="more"), LAST, "nothing more can be planned"),
+        (says(replan="more"), ONE, "nothing more can be planned"),
+        (says(calls="all"), MANY, '"calls" is not a list'),
+        (says(call="price"), ONE, '"name" and "arguments"'),
+        (says(call={"arguments": {}}), ONE, 'no "name"'),
+        (says(call={"name": "price", "arguments": [1]}), ONE, "of price are not an object"),
+        (says(call={"name": "price", "arguments": "tea"}), ONE, "of price is not JSON"),
+        ('{"next": 3}', ONE, '"next" is not an object'),
+        ("{}", ONE, "neither a call nor an answer"),
+        ('{"thought": "so", "next": {"answer": "te', LAST, "it is not JSON"),
+        ("Call: price(tea)", ONE, "a call is not JSON"),
+    ],
+)
+def test_what_is_wrong_is_said(text: str, form: Form, told: str) -> None:
+    with pytest.raises(ModelOutputError) as caught:
+        read(text, form)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["Answer: tea is", '{"thought": "so", "ne', "tea is"])
+def test_what_was_cut_off_is_no_answer(text: str) -> None:
+    with pytest.raises(ModelOutputError, match="cut off after 9 tokens"):
+        read(text, LAST, "length")
+
+
+def test_a_reply_that_is_complete_at_the_last_token_counts() -> None:
+    assert read(says(answer="tea"), ONE, "length").answer == "tea"
+    assert read(f"Thought: so\n{CALL_TEA}", ONE, "length").calls == (TEA,)
+
+
+@given(st.text(), st.sampled_from([ONE, MANY, JOIN, LAST, NUMBER]))
+def test_any_text_is_a_reply_or_a_model_output_error(text: str, form: Form) -> None:
+    try:
+        reply = read(text, form)
+    except ModelOutputError:
+        return
+    assert len(reply.calls) <= form.calls
+    assert form.replan or reply.replan is None

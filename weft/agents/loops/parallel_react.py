@@ -1,0 +1,187 @@
+"""The served model's own tool calls, several at once, until it answers without calling any.
+
+Knows the protocol of chat models with tools: calls, tool messages, answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+from weft.agents.agent import Answer, Observation
+from weft.agents.loops.base import LoopAgent
+from weft.agents.loops.call import Call, call_all
+from weft.agents.loops.conversation import Conversation
+from weft.agents.loops.dialogue import CORRECTIONS
+from weft.agents.loops.excerpt import excerpt, text_of
+from weft.agents.loops.fitting import fitted
+from weft.agents.loops.prompts.parallel_react import opening, unusable
+from weft.agents.loops.prompts.turns import LAST, NO_TEXT, left_out
+from weft.agents.loops.shown import BRIEF_CHARS, RESULT_CHARS, came_to
+from weft.agents.loops.turn import ask, gave_up, ready
+from weft.agents.loops.written import decoded
+from weft.core.errors import CapabilityError, ModelOutputError
+from weft.core.events import Outcome
+from weft.core.ports import Capabilities, ModelRequest, Sampling
+from weft.core.values import Completion, JsonSchema, Message, ToolCall
+from weft.engine import NodeContext
+
+_LEAST_CHARS: Final = 20
+
+
+class ParallelReactAgent(LoopAgent):
+    """The agent that calls tools the model's own way: `make_agent("parallel-react", ...)`.
+
+    At most `options.rounds` rounds of calls, and `options.calls` calls in all; what is above is
+    left out, and the model told so. When they are used up, the model is asked for its answer.
+
+    Raises, when it works: `CapabilityError` where the model has no tool calls of its own.
+    """
+
+    name = "parallel-react"
+
+    async def answer(self, context: NodeContext, question: str) -> Answer:
+        """See `LoopAgent.answer`."""
+        options = self.options
+        limit = options.calls if self.tools.specs() else 0
+        capabilities = await ready(context, self.model)
+        if not capabilities.tools:
+            raise CapabilityError(
+                f"{self.model.model} has no tool calls of its own",
+                hint='the agents "react" and "divide" work with any model',
+            )
+        talk = _Talk(self, capabilities, question)
+        made: list[Observation] = []
+        rounds = 0
+        last = not limit
+        while True:
+            turn = await talk.next(context, final=last)
+            if not turn.calls:
+                return Answer(turn.value, tuple(made), rounds)
+            rounds += 1
+            asked = turn.calls[: limit - len(made)]
+            calls = [_call(number, call) for number, call in enumerate(asked, len(made) + 1)]
+            observed = await call_all(context, f"calls{rounds}", self.tools, calls)
+            made += observed
+            last = rounds == options.rounds or len(made) == limit
+            talk.tell(turn, calls, observed, LAST if last else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What the model wrote: `calls`, perhaps with a `text` before them; or else an answer."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    value: Any = None
+
+
+class _Talk:
+    """One conversation, in which calls and their results have messages of their own."""
+
+    def __init__(
+        self, agent: ParallelReactAgent, capabilities: Capabilities, question: str
+    ) -> None:
+        options = agent.options
+        self._model = agent.model
+        self._specs = agent.tools.specs()
+        self._schema = options.schema
+        self._constrained = options.constrain != "never" and capabilities.structured_output
+        self._sampling = Sampling(options.max_tokens, options.temperature)
+        self._names = (f"turn{number}" for number in count(1))
+        self._ids: set[str] = set()
+        self._conversation = Conversation(
+            opening(question, options.schema, options.instructions),
+            context_tokens=capabilities.max_context_tokens,
+            answer_tokens=options.max_tokens,
+        )
+
+    async def next(self, context: NodeContext, *, final: bool) -> _Turn:
+        """The model's next calls or its answer; `final`: only an answer will do.
+
+        Raises: `AgentError` when the model cannot be asked, or writes nothing that can be used.
+        """
+        for _ in range(1 + CORRECTIONS):
+            completion = await self._asked(context, final)
+            if completion.tool_calls and not final:
+                return _Turn(completion.text, completion.tool_calls)
+            self._conversation.say(Message("assistant", completion.text or NO_TEXT))
+            try:
+                return _Turn(completion.text, value=_value(completion, self._schema))
+            except ModelOutputError as error:
+                problem = str(error)
+            context.log(f"the reply cannot be used: {problem}")
+            final = final or bool(completion.text.strip())  # it has begun to answer
+            wanted = unusable(problem, self._schema if final else None, final=final)
+            self._conversation.say(Message("user", wanted))
+        raise gave_up(context, completion, problem, 1 + CORRECTIONS)
+
+    async def _asked(self, context: NodeContext, final: bool) -> Completion:
+        self._conversation.fit(context.log)
+        # The tools stay in the last request as well: without them its prompt would begin anew.
+        request = ModelRequest(
+            self._conversation.messages,
+            sampling=self._sampling,
+            schema=self._schema if final and self._constrained else None,
+            tools=self._specs,
+            tool_choice="none" if final else "auto",
+        )
+        completion = await ask(context, next(self._names), self._model, request)
+        self._conversation.measure(completion.usage)
+        return completion
+
+    def tell(
+        self, turn: _Turn, calls: Sequence[Call], observed: Sequence[Observation], note: str
+    ) -> None:
+        """Put down the `calls` that were made of those in `turn`, and what they came to."""
+        made = tuple(
+            ToolCall(self._id(asked.id, call.number), call.tool, _arguments(asked, call))
+            for asked, call in zip(turn.calls, calls, strict=False)
+        )
+        self._conversation.say(Message("assistant", turn.text, made))
+        share = min(RESULT_CHARS, max(_LEAST_CHARS, self._conversation.half_chars // len(made)))
+        notes = [left_out(len(turn.calls) - len(made)), note]
+        for place, (call, observation) in enumerate(zip(made, observed, strict=True)):
+            said = notes if place == len(made) - 1 else []
+            full = _content(observation.outcome, share, said)
+            brief = _content(observation.outcome, min(share, BRIEF_CHARS), said)
+            self._conversation.say(Message("tool", full, tool_call_id=call.id), brief)
+
+    def _id(self, given: str, number: int) -> str:
+        """The server's id for a call, where it tells the calls of a conversation apart."""
+        own = given if given and given not in self._ids else f"call{number:05d}"
+        self._ids.add(own)
+        return own
+
+
+def _call(number: int, asked: ToolCall) -> Call:
+    try:
+        arguments = decoded(asked.arguments or "{}", "what it is called with")
+    except ModelOutputError as error:
+        return Call(number, asked.name, problem=error.message)
+    if not isinstance(arguments, Mapping):
+        return Call(number, asked.name, problem="what it is called with is not an object")
+    return Call(number, asked.name, arguments)
+
+
+def _arguments(asked: ToolCall, call: Call) -> str:
+    """The arguments as they are said to the server again, which reads them as JSON."""
+    return "{}" if call.problem else asked.arguments or "{}"
+
+
+def _content(outcome: Outcome, chars: int, notes: Sequence[str]) -> str:
+    shown = excerpt(text_of(outcome.value), chars) if outcome.ok else came_to(outcome, chars)
+    return "\n\n".join([shown or '""', *(note for note in notes if note)])
+
+
+def _value(completion: Completion, schema: JsonSchema | None) -> Any:
+    if completion.tool_calls:
+        raise ModelOutputError("no call can be made any more")
+    if completion.finish_reason == "length":
+        raise ModelOutputError(
+            f"it was cut off after {completion.usage.completion_tokens or 'too many'} tokens",
+            hint="write less",
+        )
+    return fitted(completion.text, schema)

@@ -1,0 +1,44 @@
+"""What a model is told between its replies: results, mistakes, that it is time to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+TURNS_PROMPT_VERSION: Final = "turns-1"
+
+NO_TEXT: Final = "(nothing)"
+"""Stands for a reply without text, which not every server takes back."""
+
+STOP: Final = ("\nResults:",)
+"""Where a model that is not held to a form must stop: results are not its to write."""
+
+LAST: Final = "No call is left. Answer now with what you know."
+
+
+def results(lines: Sequence[str], *notes: str) -> str:
+    """The results of calls, one to a line, and what else there is to say."""
+    told = "Results:\n" + ("\n".join(lines) if lines else "(none)")
+    return "\n\n".join([told, *(note for note in notes if note)])
+
+
+def left_out(calls: int) -> str:
+    """That calls were not made because they were too many; nothing where none was."""
+    if not calls:
+        return ""
+    which = "One more call was" if calls == 1 else f"{calls:,} more calls were"
+    return f"{which} left out: that is more than may be made."
+
+
+def repeated(number: int) -> str:
+    """That a call was made before."""
+    return (
+        f"This call was made before: its result is number {number}, and it was not made again."
+        " Make a different call, or answer."
+    )
+
+
+def correction(problem: str, *, final: bool) -> str:
+    """That a reply cannot be used, and why."""
+    now = "Give the answer now, in the form asked for." if final else "Use one of the forms above."
+    return f"Your reply cannot be used: {problem}\n{now}"

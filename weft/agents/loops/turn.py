@@ -1,0 +1,121 @@
+"""One call of a model as a node of its own. Knows neither prompts nor what the answer is for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from weft.core.errors import AgentError, ModelOutputError, ModelRequestError
+from weft.core.ids import inside
+from weft.core.ports import (
+    Capabilities,
+    Delta,
+    ModelClient,
+    ModelRequest,
+    Startable,
+    TextDelta,
+    complete,
+)
+from weft.core.values import Completion, Usage
+from weft.engine import Inputs, Node, NodeContext, Policy, Retry, Work
+
+_RETRY: Final = Retry()
+_GRACE_S: Final = 1.0
+
+
+async def ready(context: NodeContext, model: ModelClient) -> Capabilities:
+    """What `model` can do; starts it first where that is needed. Raises: `ModelError`."""
+    if isinstance(model, Startable):
+        await model.start(context.log)
+    return await model.capabilities()
+
+
+async def ask(
+    context: NodeContext, name: str, model: ModelClient, request: ModelRequest
+) -> Completion:
+    """The model's answer to `request`, asked in the node `name` inside the scope of `context`.
+
+    The text streams; what breaks off is asked again. An answer that does not fit the schema of
+    `request` is returned all the same, with the finish reason "error" or "length". A schema that
+    the model cannot be held to is left out, and logged.
+
+    Raises: `AgentError`, which names the node and its failure.
+    """
+    place = inside(context.scope, name)
+    policy = Policy(spends=True, resource=model.model, retry=_RETRY)
+    context.append([Node(place, asking(model, request), policy=policy, kind="model")])
+    outcome = await context.outcome(place)
+    if isinstance(outcome.value, Completion):
+        return outcome.value
+    failure = outcome.failure
+    raise AgentError(
+        f"{model.model} gave no answer: {failure or outcome.status}",
+        node=place,
+        hint="give it a larger budget" if outcome.status == "skipped" else None,
+        retryable=failure is not None and failure.retryable,
+    )
+
+
+def asking(model: ModelClient, request: ModelRequest) -> Work:
+    """A work whose value is the `Completion` that `ask` promises."""
+
+    async def work(context: NodeContext, _: Inputs) -> Completion:
+        try:
+            return await _asked(context, model, request)
+        except ModelRequestError as error:
+            if request.schema is None:
+                raise
+            context.log(f"asked again without a schema: {error}")
+            return await _asked(context, model, replace(request, schema=None))
+
+    return work
+
+
+async def _asked(context: NodeContext, model: ModelClient, request: ModelRequest) -> Completion:
+    pieces: list[str] = []
+    tokens = 0
+
+    def show(delta: Delta) -> None:
+        nonlocal tokens
+        if isinstance(delta, TextDelta):
+            pieces.append(delta.text)
+            tokens += len(delta.token_ids) or 1
+            context.stream(delta.text, len(delta.token_ids) or 1)
+
+    try:
+        completion = await complete(model, situated(request, context), show)
+    except ModelOutputError as error:
+        context.log(str(error))
+        usage = Usage(completion_tokens=tokens, requests=1)
+        completion = Completion("".join(pieces), "error", usage=usage, model=model.model)
+    context.spend(completion.usage)
+    return completion
+
+
+def situated(request: ModelRequest, context: NodeContext) -> ModelRequest:
+    """`request` with what its node knows: priority, program, time left, at most the tokens left."""
+    left, wanted = context.tokens_left(), request.sampling.max_tokens
+    if left is not None:
+        wanted = max(1, left if wanted is None else min(wanted, left))
+    left_s = context.time_left()
+    return replace(
+        request,
+        sampling=replace(request.sampling, max_tokens=wanted),
+        priority=context.priority,
+        program=context.program,
+        # The engine ends a call that is late; the server learns when nobody can be waiting.
+        timeout_s=None if left_s is None else left_s + _GRACE_S,
+    )
+
+
+def gave_up(context: NodeContext, last: Completion, problem: str, times: int) -> AgentError:
+    """The error of a model that wrote nothing usable so many `times` in a row."""
+    cut_off = last.finish_reason == "length"
+    return AgentError(
+        f"{last.model or 'the model'} wrote nothing that can be used {times} times in a row; the"
+        f" last time: {problem}",
+        node=context.node,
+        hint="raise max_tokens: it was cut off"
+        if cut_off
+        else "a larger model, or one that can be held to a schema, keeps to the form better",
+    )
