@@ -7,8 +7,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from tests.engine.play import give, node, play, script
-from weft.core.errors import ModelUnavailable
-from weft.core.events import NodeLogged, NodeStreamed
+from weft.core.errors import ModelUnavailable, ToolRaised
+from weft.core.events import NodeLogged, NodeRerouted, NodeStreamed
 from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId
 from weft.engine import Ask, Graph, Grow, Inputs, NodeContext, Retry, Run
@@ -29,6 +29,22 @@ def test_what_a_work_says_becomes_events_with_its_name_and_time() -> None:
         ("a", "he", 0, 2),
         ("a", "llo", 2, 2),
     ]
+
+
+def test_a_work_says_what_goes_on_in_the_place_of_what_failed() -> None:
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        first, second = NodeId("a/first"), NodeId("a/second")
+        context.append([node("a/first", script(ToolRaised("no")), on_failure="skip")])
+        failed = await context.outcome(first)
+        assert failed.failure is not None
+        context.append([node("a/second", give(2))])
+        context.reroute(second, failed.failure)
+        return (await context.outcome(second)).value
+
+    played = play(node("a", work))
+    assert played.value("a") == 2
+    (event,) = played.all(NodeRerouted)
+    assert (event.node, event.to, event.failure.error) == ("a", "a/second", "ToolRaised")
 
 
 def test_a_work_knows_its_node_and_each_attempt_has_its_own_scope() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Protocol
 
-from weft.core.errors import RunError
-from weft.core.events import Event, NodeLogged, NodeStreamed, Outcome
+from weft.core.errors import Failure, RunError
+from weft.core.events import Event, NodeLogged, NodeRerouted, NodeStreamed, Outcome
 from weft.core.ids import NodeId, attempt
 from weft.core.ports import Program
 from weft.core.values import Usage
@@ -82,6 +82,10 @@ class Context:
 
     def stream(self, text: str, tokens: int = 0) -> None:
         self._run.emit(NodeStreamed(self.node, text, tokens, self._run.elapsed_s))
+
+    def reroute(self, to: NodeId, failure: Failure) -> None:
+        self._must_run()
+        self._run.emit(NodeRerouted(self.node, to, failure, self._run.elapsed_s))
 
     def spend(self, usage: Usage) -> None:
         self._run.spend(self._state, usage)

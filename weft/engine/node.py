@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Any, Final, Literal, Protocol
 
 from weft.core.budget import Budget
+from weft.core.errors import Failure
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
 from weft.core.ports import Program
@@ -60,6 +61,12 @@ class NodeContext(Protocol):
 
     def stream(self, text: str, tokens: int = 0) -> None:
         """Show output while it is produced (event `NodeStreamed`)."""
+
+    def reroute(self, to: NodeId, failure: Failure) -> None:
+        """Say that `to` goes on in the place of what failed here (event `NodeRerouted`).
+
+        For a work that waits for nodes it appended.
+        """
 
     def spend(self, usage: Usage) -> None:
         """Report consumption; the budgets of the node, its scopes and the run are charged."""

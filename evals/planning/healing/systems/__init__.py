@@ -1,0 +1,20 @@
+"""The systems that are compared: the router, a sequential agent, and fixed workflows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from evals.planning.healing.scenario import Ended, Scenario
+from evals.planning.healing.systems import on_react, on_static, on_weft
+from evals.planning.healing.workshop import Workshop
+from weft.core.fakes import FakeClock
+
+System = Callable[[Scenario, Workshop, FakeClock], Coroutine[Any, Any, Ended]]
+
+SYSTEMS: Mapping[str, System] = {
+    "weft": on_weft.run,
+    "react": on_react.run,
+    "static": on_static.run,
+    "static_lenient": on_static.run_lenient,
+}

@@ -1,0 +1,86 @@
+"""weft's own ReAct agent, with a script for a model that knows the graph as well as the router.
+
+The script is the best model there could be: it makes no call that is not needed, never repeats one
+that failed, and stops as soon as nothing can be done. Every turn is one control call.
+"""
+
+from __future__ import annotations
+
+import json
+from math import inf
+from typing import Any
+
+from evals.planning.healing.scenario import Ended, Scenario
+from evals.planning.healing.workshop import Workshop
+from weft.agents.agent import AgentOptions, run_agent
+from weft.agents.loops.react import ReactAgent
+from weft.core.fakes import FakeClock, FakeModel
+from weft.core.ports import ModelRequest
+from weft.planner.routing import Goal, Weights, shortest_way
+
+_QUESTION = "Reach the goal."
+_CALLS = 1000
+
+
+async def run(scenario: Scenario, workshop: Workshop, clock: FakeClock) -> Ended:
+    """Reach the goal of `scenario`, one call a turn."""
+    script = _Script(scenario, workshop)
+    model = FakeModel(script.turn)
+    agent = ReactAgent(workshop, model, AgentOptions(calls=_CALLS))
+    found = await run_agent(agent, _QUESTION, clock=clock)
+    answer = json.loads(str(found.value()))
+    return Ended(answer["goal"], answer["values"], len(model.requests), 0, clock.now())
+
+
+class _Script:
+    """What the model writes next, from what its calls came to."""
+
+    def __init__(self, scenario: Scenario, workshop: Workshop) -> None:
+        self._scenario = scenario
+        self._workshop = workshop
+        self._weights = Weights()
+        self._lesser = list(scenario.errand.lesser)
+        self._goal: Goal | None = scenario.errand.goal
+
+    def turn(self, _: ModelRequest) -> str:
+        """A call; or the answer, which names the goal that was reached, if any."""
+        values = self._values()
+        while self._goal is not None and not all(want in values for want in self._goal.wants):
+            call = self._call(self._goal, values)
+            if call is not None:
+                return json.dumps({"thought": "", "next": {"call": call}})
+            self._goal = self._less(self._goal, values)
+        reached = self._goal.name if self._goal is not None else None
+        wants = self._goal.wants if self._goal is not None else ()
+        answer = json.dumps({"goal": reached, "values": {want: values[want] for want in wants}})
+        return json.dumps({"thought": "", "next": {"answer": answer}})
+
+    def _values(self) -> dict[str, Any]:
+        values = dict(self._scenario.have)
+        for handle, made in self._workshop.made.items():
+            for name in self._scenario.graph.tools[made.tool].names:
+                values.setdefault(name, handle)
+        return values
+
+    def _price(self, tool: str) -> float:
+        if tool in self._workshop.failed:
+            return inf
+        return self._weights.price(self._scenario.graph.tools[tool].cost)
+
+    def _call(self, goal: Goal, values: dict[str, Any]) -> dict[str, Any] | None:
+        graph = self._scenario.graph
+        way = shortest_way(graph, values, goal.wants, self._price)
+        if way is None:
+            return None
+        hop = way.hops[0]
+        met = zip(graph.tools[hop.tool].demands, hop.sources, strict=True)
+        arguments = {d.parameter: values[s] for d, s in met if d.parameter is not None}
+        return {"name": hop.tool, "arguments": arguments}
+
+    def _less(self, goal: Goal, values: dict[str, Any]) -> Goal | None:
+        graph = self._scenario.graph
+        missing = [
+            want for want in goal.wants if shortest_way(graph, values, [want], self._price) is None
+        ]
+        lesser = self._scenario.errand.instead_of(goal, frozenset(missing))
+        return next((g for g in lesser if shortest_way(graph, values, g.wants, self._price)), None)

@@ -1,0 +1,184 @@
+"""Monitors beside the work: the strongest signal counts, and none of them can hold it up."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from tests.planner.routing.errand import errand
+from tests.planner.routing.test_heal import HAVE, PAGES, broken, tools
+from weft.planner.routing import DOWN, Goal, Router, Scene, Signal
+from weft.planner.routing.monitors import Intent, Probes, Risks, Slowness
+
+
+class Says:
+    """A monitor that says the same, after `takes_s`."""
+
+    def __init__(
+        self, *signals: Signal, takes_s: float = 0.0, every_s: float | None = None
+    ) -> None:
+        self.name = "says"
+        self.every_s = every_s
+        self.signals = signals
+        self.takes_s = takes_s
+        self.scenes: list[Scene] = []
+
+    async def look(self, scene: Scene) -> Sequence[Signal]:
+        self.scenes.append(scene)
+        await asyncio.sleep(self.takes_s)
+        return self.signals
+
+
+def called(*monitors: Any, **others: Any) -> list[str]:
+    runner = tools(**others)
+    ran = errand(Router(PAGES, runner, monitors=monitors), "summarise", HAVE)
+    assert ran.arrival is not None
+    return [name for name, _ in runner.calls]
+
+
+CLOSED = Signal(0.5, "down for repairs", "fetch", health=DOWN)
+
+
+def test_a_tool_is_closed_before_it_is_called() -> None:
+    assert called(Says(CLOSED)) == ["archive", "summarise"]
+
+
+def test_a_degraded_tool_is_dearer() -> None:
+    assert called(Says(Signal(0.5, "slow", "fetch", health=3.0))) == ["fetch", "summarise"]
+    assert called(Says(Signal(0.5, "slow", "fetch", health=5.0))) == ["archive", "summarise"]
+
+
+def test_a_risk_is_dear() -> None:
+    assert called(Says(Signal(0.5, "leaks", "fetch", risk=9.0))) == ["archive", "summarise"]
+
+
+def test_the_strongest_signal_counts() -> None:
+    well = Signal(0.6, "I have just seen it work", "fetch", health=1.0)
+    assert called(Says(CLOSED), Says(well)) == ["fetch", "summarise"]
+    assert called(Says(well), Says(Signal(0.7, "no", "fetch", health=DOWN)))[0] == "archive"
+
+
+def test_all_look_at_once_and_a_slow_one_is_not_waited_for() -> None:
+    late = Says(CLOSED, takes_s=100.0)
+    assert called(late) == ["fetch", "summarise"]
+    assert len(late.scenes) == 1
+    runner = tools()
+    monitors = [Says(takes_s=0.08), Says(takes_s=0.08)]
+    ran = errand(Router(PAGES, runner, monitors=monitors), "page", HAVE)
+    assert ran.events[-1].at_s < 0.25
+
+
+def test_a_monitor_that_raises_is_heard_no_more() -> None:
+    class Breaks(Says):
+        async def look(self, scene: Scene) -> Sequence[Signal]:
+            if scene.calls:
+                raise ZeroDivisionError
+            return [CLOSED]
+
+    runner = tools()
+    ran = errand(Router(PAGES, runner, monitors=[Breaks()]), "summarise", HAVE)
+    assert ran.arrival is not None
+    assert any("failed and is heard no more" in line for line in ran.logged)
+
+
+def test_they_look_after_every_call() -> None:
+    seen = Says()
+    called(seen, fetch=broken)
+    assert [tuple(call.tool for call in scene.calls) for scene in seen.scenes] == [
+        (),
+        ("fetch",),
+        ("fetch", "archive"),
+        ("fetch", "archive", "summarise"),
+    ]
+    assert seen.scenes[1].calls[0].failure is not None
+    assert seen.scenes[2].ahead == ("archive", "summarise")
+
+
+def test_everything_closed_is_an_escalation_not_a_call() -> None:
+    closed = [Signal(0.5, "closed on Sundays", name, health=DOWN) for name in ("fetch", "archive")]
+    runner = tools()
+    ran = errand(Router(PAGES, runner, monitors=[Says(*closed)]), "summarise", HAVE)
+    assert ran.error is not None
+    assert "fetch: closed on Sundays" in ran.error.message
+    assert not runner.calls
+
+
+def test_probes() -> None:
+    async def up() -> bool:
+        return True
+
+    async def down() -> bool:
+        return False
+
+    async def breaks() -> bool:
+        raise OSError("refused")
+
+    async def hangs() -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    assert called(Probes({"fetch": up}))[0] == "fetch"
+    assert called(Probes({"fetch": down}))[0] == "archive"
+    assert called(Probes({"fetch": breaks}))[0] == "archive"
+    assert called(Probes({"fetch": hangs}, timeout_s=0.05))[0] == "archive"
+
+
+def test_a_probe_that_changes_its_mind_opens_the_way_again() -> None:
+    """Looks are repeated while calls run."""
+    times: list[float] = []
+
+    async def later() -> bool:
+        times.append(asyncio.get_running_loop().time())
+        return times[-1] >= 5.0
+
+    async def slow(url: str) -> str:
+        await asyncio.sleep(10.0)
+        return url
+
+    from weft.planner.routing import RoutedTool, ToolGraph
+
+    graph = ToolGraph(
+        [RoutedTool("slow", {"url": "address"}), RoutedTool("after", {"url": "slow"})]
+    )
+    from weft.core.fakes import FakeTools
+
+    runner = FakeTools(slow=slow, after=lambda url: url)
+    monitor = Probes({"slow": _yes, "other": later}, every_s=1.0)
+    ran = errand(Router(graph, runner, monitors=[monitor]), "after", HAVE)
+    assert ran.arrival is not None
+    assert len(times) >= 10
+
+
+async def _yes() -> bool:
+    return True
+
+
+def test_slowness_is_shared_by_a_group() -> None:
+    late = Slowness({"web": 1.0}, {"fetch": "web", "archive": "web"}, factor=3.0, most=4.0)
+    signals = asyncio.run(late.look(_scene(("fetch", 10.0))))
+    assert {s.tool: s.health for s in signals} == {"fetch": 4.0, "archive": 4.0}
+    assert not asyncio.run(late.look(_scene(("fetch", 2.0))))
+    assert not asyncio.run(late.look(_scene(("unknown", 99.0))))
+
+
+def _scene(*calls: tuple[str, float]) -> Scene:
+    from weft.planner.routing import Call
+
+    return Scene(Goal("g"), {}, tuple(Call(name, took) for name, took in calls))
+
+
+def test_risks_see_what_has_been_had() -> None:
+    def rule(tool: str, values: Any) -> float:
+        return float("inf") if tool == "fetch" and values["address"] == "here" else 0.0
+
+    assert called(Risks(["fetch", "archive"], rule)) == ["archive", "summarise"]
+
+
+def test_another_intent() -> None:
+    def meaning(goal: Goal, values: Any) -> Goal | None:
+        return Goal("page") if "page" in values else None
+
+    runner = tools()
+    ran = errand(Router(PAGES, runner, monitors=[Intent(meaning)]), "summarise", HAVE)
+    assert ran.arrival is not None
+    assert (ran.arrival.goal, ran.arrival.value) == ("page", "page here")
+    assert "the goal is 'page' now: page is meant now" in ran.logged

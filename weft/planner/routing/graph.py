@@ -1,0 +1,125 @@
+"""Tools as nodes of a graph: what each needs, what it gives, what it costs. Runs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.core.errors import BuildError, DuplicateName
+from weft.engine.node import Retry
+from weft.planner.routing.cost import Cost
+
+_ID_LETTERS = re.compile(r"[/\[\]#~]")
+
+Sources = str | tuple[str, ...]
+"""The name of something to be had; of several, any one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One thing that a tool needs: any of `sources`, given to `parameter` (None: order only)."""
+
+    parameter: str | None
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedTool:
+    """A tool and where it stands. Calling it needs all of its demands: it is an AND-join of them.
+
+    needs     parameter -> what may fill it: the name of a tool, or of what tools give
+    after     what must be there before, though nothing of it is passed on
+    gives     names under which its result is known, besides the tool's own
+    given     arguments that are always the same
+    calls     the tool's name at the tool runner, where it differs from `name`
+    cost      what a call is expected to take, until the history of calls knows better
+    timeout_s, retry, resource   the engine's policy for one call
+    """
+
+    name: str
+    needs: Mapping[str, Sources] = field(default_factory=dict)
+    gives: tuple[str, ...] = ()
+    after: tuple[Sources, ...] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
+    calls: str = ""
+    cost: Cost = field(default_factory=Cost)
+    timeout_s: float | None = 60.0
+    retry: Retry | None = None
+    resource: str | None = None
+
+    @property
+    def tool(self) -> str:
+        """Its name at the tool runner."""
+        return self.calls or self.name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names under which its result is known."""
+        return tuple(dict.fromkeys((self.name, *self.gives)))
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """All that it needs, those with a parameter first."""
+        passed = [Demand(name, _several(sources)) for name, sources in self.needs.items()]
+        return (*passed, *(Demand(None, _several(sources)) for sources in self.after))
+
+
+class ToolGraph:
+    """The tools of an errand. One may follow another when it can use what that gives.
+
+    `tools` by name, in declared order; `demands` of each; `users` says for a name which demands (a
+    tool, and the place among its demands) it meets; `labels` are the tools' names as parts of ids.
+
+    Raises: `DuplicateName` when two tools have one name, or one gives what another is called;
+    `BuildError` for a demand that nothing could ever meet.
+    """
+
+    __slots__ = ("demands", "labels", "names", "order", "tools", "users")
+
+    def __init__(self, tools: Iterable[RoutedTool]) -> None:
+        self.tools: dict[str, RoutedTool] = {}
+        for tool in tools:
+            if tool.name in self.tools:
+                raise DuplicateName(f"two tools are called {tool.name!r}", hint="rename one")
+            self.tools[tool.name] = tool
+        for tool in self.tools.values():
+            for name in tool.gives:
+                if name != tool.name and name in self.tools:
+                    hint = "give it another name"
+                    raise DuplicateName(f"{tool.name!r} gives {name!r}, a tool's name", hint=hint)
+        self.labels = _labels(self.tools)
+        self.order = {name: index for index, name in enumerate(self.tools)}
+        self.demands = {name: tool.demands for name, tool in self.tools.items()}
+        self.users: dict[str, list[tuple[str, int]]] = {}
+        for name, demands in self.demands.items():
+            for place, demand in enumerate(demands):
+                if not demand.sources:
+                    hint = "name what may meet it, or leave it out"
+                    raise BuildError(f"{name!r} needs one of no things", hint=hint)
+                for source in dict.fromkeys(demand.sources):
+                    self.users.setdefault(source, []).append((name, place))
+        given = (name for tool in self.tools.values() for name in tool.names)
+        self.names = frozenset((*given, *self.users))
+
+    def follows(self) -> Iterable[tuple[str, str]]:
+        """The "may follow" edges: (tool, tool that can use what it gives), each once."""
+        for tool in self.tools.values():
+            users = [user for name in tool.names for user, _ in self.users.get(name, ())]
+            yield from ((tool.name, user) for user in dict.fromkeys(users))
+
+
+def _labels(names: Iterable[str]) -> dict[str, str]:
+    """Each name without the letters that mean something in an id; no two alike."""
+    labels: dict[str, str] = {}
+    for name in names:
+        plain = _ID_LETTERS.sub("_", name).lstrip(".") or "tool"
+        taken = set(labels.values())
+        numbered = (f"{plain}_{number}" for number in range(2, len(taken) + 3))
+        labels[name] = plain if plain not in taken else next(n for n in numbered if n not in taken)
+    return labels
+
+
+def _several(sources: Sources) -> tuple[str, ...]:
+    return (sources,) if isinstance(sources, str) else tuple(sources)

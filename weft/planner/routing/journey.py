@@ -1,0 +1,312 @@
+"""One errand under way: find the cheapest way, set out, and find it again after each call.
+
+Knows neither tools nor models, only their ports. No call is made twice, whatever fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from weft.core.errors import Failure, RouteError, StoreError
+from weft.core.events import Outcome
+from weft.core.ids import NodeId, inside
+from weft.engine.node import ANY, Edge, Grow, Inputs, Node, NodeContext
+from weft.planner.routing.arrival import Arrival, Lowering, Reroute
+from weft.planner.routing.attention import Attention
+from weft.planner.routing.cost import DOWN
+from weft.planner.routing.dead_end import DeadEnd
+from weft.planner.routing.decision import model_node, person_node
+from weft.planner.routing.goal import Errand, Goal
+from weft.planner.routing.monitor import Call, Scene
+from weft.planner.routing.router import Router
+from weft.planner.routing.tool_call import Stopwatch, call_node
+from weft.planner.routing.way import Hop, Way, shortest_way
+
+_STORE_S = 5.0
+_NOT_ITS_FAULT = frozenset(("ToolArgumentError", "ToolNotFound", "Cancelled", "BudgetExceeded"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    tool: str
+    node: NodeId
+    outcome: Outcome
+
+
+class Journey:
+    """Carries out `errand` from what `have` holds, inside the node of `context`.
+
+    `result` makes the node's value of the arrival.
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        errand: Errand,
+        context: NodeContext,
+        have: Mapping[str, Any],
+        result: Callable[[Arrival], Any] = lambda arrival: arrival,
+    ) -> None:
+        self._router = router
+        self._errand = errand
+        self._goal = errand.goal
+        self._context = context
+        self._result = result
+        self._values = dict(have)
+        self._failures: dict[str, Failure] = {}
+        self._running: dict[str, NodeId] = {}
+        self._unanswered: dict[str, Failure] = {}
+        self._ahead: tuple[str, ...] = ()
+        self._lost: list[NodeId] = []
+        self._calls: list[Call] = []
+        self._reroutes: list[Reroute] = []
+        self._lowered: list[Lowering] = []
+        self._model_calls = 0
+        self._decisions = 0
+        self._given_up: set[Goal] = set()
+        self._meant: Goal | None = None
+        self._stopwatch = Stopwatch()
+        self._inbox: asyncio.Queue[_Ended | None] = asyncio.Queue()
+        self._attention = Attention(router.monitors, self._wake, context.log)
+        self._beside: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> Any:
+        """The result; as a `Grow` where something still runs or failed, to be rid of it.
+
+        Raises: `RouteError`.
+        """
+        error: RouteError | None = None
+        async with asyncio.TaskGroup() as self._group:
+            try:
+                await self._recall()
+                for index in range(len(self._router.monitors)):
+                    self._aside(index)
+                await self._travel()
+            except RouteError as no_way:
+                error = no_way
+            finally:
+                for task in self._beside:
+                    task.cancel()
+        if error is not None:
+            raise error
+        return self._arrived()
+
+    async def _travel(self) -> None:
+        while True:
+            await self._attention.settled(self._router.patience_s)
+            self._take_in()
+            if all(want in self._values for want in self._goal.wants):
+                return
+            way = self._way(self._goal.wants)
+            if way is None:
+                await self._decide()
+            else:
+                self._set_out(way)
+                self._take(await self._inbox.get())
+
+    # -- what happened -------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        self._inbox.put_nowait(None)
+
+    def _take_in(self) -> None:
+        while not self._inbox.empty():
+            self._take(self._inbox.get_nowait())
+        meant = self._attention.goal()
+        if meant is not None and meant[0] != self._meant:
+            self._meant = self._goal = meant[0]
+            self._context.log(f"the goal is {self._goal.name!r} now: {meant[1]}")
+
+    def _take(self, ended: _Ended | None) -> None:
+        if ended is None:
+            return
+        tool, outcome = ended.tool, ended.outcome
+        del self._running[tool]
+        if outcome.ok:
+            for name in self._router.graph.tools[tool].names:
+                self._values.setdefault(name, outcome.value)
+            failure = None
+        else:
+            failure = outcome.failure or Failure("Skipped", "the call was left out")
+            self._failures[tool] = self._unanswered[tool] = failure
+            self._lost.append(ended.node)
+        took_s = self._stopwatch.took_s(tool)
+        self._calls.append(Call(tool, took_s, failure))
+        if failure is None or failure.error not in _NOT_ITS_FAULT:
+            self._group.create_task(self._remember(tool, failure is None, took_s))
+        self._attention.happened()
+
+    # -- the way -------------------------------------------------------------------------------
+
+    def _way(self, wants: tuple[str, ...]) -> Way | None:
+        return shortest_way(self._router.graph, self._values.keys(), wants, self._price)
+
+    def _price(self, tool: str) -> float:
+        if tool in self._failures:
+            return DOWN
+        if tool in self._running:
+            return 0.0
+        routed = self._router.graph.tools[tool]
+        cost = self._router.history.expected(routed.tool, routed.cost)
+        risk = self._attention.risk(tool)
+        if risk is not None:
+            cost = replace(cost, risk=risk)
+        return self._router.weights.price(cost, self._attention.health(tool))
+
+    def _set_out(self, way: Way) -> None:
+        """Start every call of `way` that has what it needs, and say what failures have led to."""
+        before, self._ahead = self._ahead, tuple(hop.tool for hop in way.hops)
+        ready = [hop for hop in way.hops if self._values.keys() >= set(hop.sources)]
+        for hop in ready:
+            if hop.tool not in self._running:
+                self._start(hop)
+        fresh = tuple(tool for tool in self._ahead if tool not in before)
+        on_the_way = [self._running[t] for t in (*fresh, *self._ahead) if t in self._running]
+        self._answer_failures(fresh, on_the_way[0])
+
+    def _start(self, hop: Hop) -> None:
+        tool = self._router.graph.tools[hop.tool]
+        arguments = dict(tool.given)
+        for demand, source in zip(tool.demands, hop.sources, strict=True):
+            if demand.parameter is not None:
+                arguments[demand.parameter] = self._values[source]
+        place = inside(self._context.scope, self._router.graph.labels[hop.tool])
+        node = call_node(place, tool, arguments, self._router, self._stopwatch)
+        self._running[hop.tool] = node.id
+        self._context.append([node])
+        self._beside.add(self._group.create_task(self._follow(hop.tool, node.id)))
+
+    async def _follow(self, tool: str, node: NodeId) -> None:
+        self._inbox.put_nowait(_Ended(tool, node, await self._context.outcome(node)))
+
+    def _answer_failures(self, to: tuple[str, ...], node: NodeId) -> None:
+        """Every failure since the last time is answered by going `to` other tools."""
+        going = f"going by {', '.join(to)}" if to else "going on with what is under way"
+        for tool, failure in self._unanswered.items():
+            self._reroutes.append(Reroute(tool, to, failure))
+            self._context.log(f"reroute: {tool} failed ({failure.error}); {going}")
+            self._context.reroute(node, failure)
+        self._unanswered.clear()
+
+    # -- no way --------------------------------------------------------------------------------
+
+    async def _decide(self) -> None:
+        """No way is left: lower the goal, or have a person provide for it. Raises: `RouteError`."""
+        failures = dict(self._unanswered)
+        self._unanswered.clear()
+        dead_end = self._dead_end()
+        self._context.log(f"escalation: {dead_end.said}")
+        goal, values, lowering = await self._asked(dead_end)
+        self._lowered.append(replace(lowering, failures=failures))
+        self._context.log(f"{lowering.by}: {goal.name!r} in the place of {self._goal.name!r}")
+        self._values.update(values)
+        self._goal = goal
+
+    def _dead_end(self) -> DeadEnd:
+        wants = self._goal.wants
+        missing = [want for want in wants if self._way((want,)) is None]
+        lesser = self._errand.instead_of(self._goal, frozenset(missing))
+        closed = {tool: str(failure) for tool, failure in self._failures.items()}
+        for tool in self._router.graph.tools:
+            if tool not in closed and self._attention.health(tool) == DOWN:
+                closed[tool] = self._attention.why(tool)
+        self._given_up.add(self._goal)
+        open_ = (goal for goal in lesser if goal not in self._given_up)
+        choices = tuple(goal for goal in open_ if self._way(goal.wants) is not None)
+        return DeadEnd(self._goal, tuple(missing), choices, closed, tuple(self._values))
+
+    async def _asked(self, dead_end: DeadEnd) -> tuple[Goal, Mapping[str, Any], Lowering]:
+        router = self._router
+        nobody = "nobody could be asked"
+        if router.model is not None and dead_end.choices:
+            self._model_calls += 1
+            node = model_node(self._place("choice"), dead_end, router.model, router.decision_s)
+            outcome = await self._ask(node)
+            goal, reason = outcome.value if outcome.ok else (None, str(outcome.failure))
+            if goal is not None:
+                return goal, {}, Lowering(dead_end.goal.name, goal.name, "model", {}, reason)
+            nobody = f"the model did not choose a lesser goal ({reason})"
+        if router.person_s is not None:
+            node = person_node(self._place("person"), dead_end, router.person_s)
+            outcome = await self._ask(node)
+            if outcome.ok:
+                goal, values = dead_end.decided(outcome.value)
+                return goal, values, Lowering(dead_end.goal.name, goal.name, "person", {})
+            nobody = f"nobody answered ({outcome.failure})"
+        raise dead_end.error(nobody)
+
+    def _place(self, role: str) -> NodeId:
+        self._decisions += 1
+        return inside(self._context.scope, f".{role}{self._decisions}")
+
+    async def _ask(self, node: Node) -> Outcome:
+        self._context.append([node])
+        outcome = await self._context.outcome(node.id)
+        if not outcome.ok:
+            self._lost.append(node.id)
+            self._context.log(f"{node.id} gave no decision: {outcome.failure}")
+        return outcome
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def _arrived(self) -> Any:
+        self._answer_failures((), self._context.node)
+        values = {want: self._values[want] for want in self._goal.wants}
+        arrival = Arrival(
+            self._goal.name,
+            values,
+            tuple(self._calls),
+            tuple(self._reroutes),
+            tuple(self._lowered),
+            self._model_calls,
+        )
+        lost = [*self._lost, *self._running.values()]
+        value = self._result(arrival)
+        return _absorbing(self._context.scope, value, lost) if lost else value
+
+    # -- beside the work -----------------------------------------------------------------------
+
+    def _aside(self, monitor: int) -> None:
+        watching = self._attention.watch(monitor, self._scene)
+        self._beside.add(self._group.create_task(watching))
+
+    def _scene(self) -> Scene:
+        return Scene(self._goal, dict(self._values), tuple(self._calls), self._ahead)
+
+    async def _recall(self) -> None:
+        try:
+            async with asyncio.timeout(_STORE_S):
+                tools = (tool.tool for tool in self._router.graph.tools.values())
+                await self._router.history.load(dict.fromkeys(tools))
+        except (StoreError, TimeoutError) as error:
+            self._context.log(f"what is known of past calls cannot be read: {error!r}")
+
+    async def _remember(self, tool: str, succeeded: bool, took_s: float) -> None:
+        try:
+            async with asyncio.timeout(_STORE_S):
+                called = self._router.graph.tools[tool].tool
+                await self._router.history.note(called, succeeded, took_s)
+        except (StoreError, TimeoutError) as error:
+            self._context.log(f"the call of {tool} is not remembered: {error!r}")
+
+
+def _absorbing(scope: NodeId, value: Any, lost: Iterable[NodeId]) -> Grow:
+    """`value`, by a join that any branch decides: what failed is got over, the rest cancelled.
+
+    One branch always succeeds, so that the join does.
+    """
+    there = Node(inside(scope, ".there"), _value, given={"value": None}, kind="value")
+    edges = (Edge(there.id), *(Edge(node) for node in lost))
+    end = Node(inside(scope, ".arrival"), _value, edges, {"value": value}, ANY, kind="value")
+    return Grow((there, end), (end.id,), _only, ANY)
+
+
+async def _value(_: NodeContext, inputs: Inputs) -> Any:
+    return inputs["value"]
+
+
+async def _only(_: NodeContext, values: list[Any]) -> Any:
+    return values[0]
