@@ -121,6 +121,14 @@ def test_a_rendering_is_one_short_line(value: Any) -> None:
     assert "\n" not in text
 
 
+def test_what_json_cannot_hold_is_named() -> None:
+    circular: list[Any] = []
+    circular.append(circular)
+    assert short({(1, 2): 3}) == "a dict that JSON cannot hold"
+    assert short(circular) == "a list that JSON cannot hold"
+    assert schema_of({(1, 2): 3}) == {"type": "object"}
+
+
 def test_a_rendering_says_what_it_leaves_out() -> None:
     assert short("x" * 100, 20) == '"xxxxxxxxxxxxxx ...(82 characters left out)... xxxx"'
 

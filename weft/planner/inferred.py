@@ -34,7 +34,7 @@ def schema_of(value: Any, depth: int = _DEPTH) -> JsonSchema:
 
 
 def _object(value: Mapping[str, Any], depth: int) -> JsonSchema:
-    if depth == 0 or len(value) > _MEMBERS:
+    if depth == 0 or len(value) > _MEMBERS or not all(isinstance(name, str) for name in value):
         return {"type": "object"}
     members = {name: schema_of(item, depth - 1) for name, item in value.items()}
     return {

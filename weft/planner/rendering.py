@@ -10,7 +10,10 @@ from weft.core.events import jsonable
 
 def short(value: Any, characters: int = 600) -> str:
     """`value` as JSON in one line, at most about `characters` long: the middle is left out."""
-    text = json.dumps(value, ensure_ascii=False, default=jsonable)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=jsonable)
+    except (TypeError, ValueError, RecursionError):
+        return f"a {type(value).__name__} that JSON cannot hold"
     if len(text) <= characters:
         return text
     head = characters * 3 // 4

@@ -175,6 +175,16 @@ def test_a_condition_that_does_not_hold_leaves_out_what_refers_to_it() -> None:
     assert played.answer.rounds == 1
 
 
+def test_results_that_json_cannot_hold_are_passed_on_as_they_are() -> None:
+    odd = {(1, 2): object()}
+    got: list[Any] = []
+    tools = FakeTools(make=lambda: odd, take=lambda of: got.append(of))
+    plan = "1. make()\n2. take(of=$1)\n3. join($2)\n"
+    played = play_agent(compiler(ScriptedModel(plan), tools))
+    assert got == [odd]
+    assert played.answer.rounds == 1
+
+
 # -- malformed plans ------------------------------------------------------------------------------
 
 

@@ -5,7 +5,6 @@ Knows steps only as what a call belongs to; when they run is the engine's busine
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +14,7 @@ from weft.agents.tools import tool_logs
 from weft.core.errors import BudgetExceeded
 from weft.core.ids import NodeId
 from weft.core.ports import ToolRunner
-from weft.engine import NodeContext
+from weft.engine import Cache, NodeContext, caching
 from weft.planner.plan import Step
 
 _LOGGED_CHARS: Final = 200
@@ -72,8 +71,8 @@ class Ledger:
         Raises: `BudgetExceeded` when no more calls may be made; what the tool raises.
         """
         planning = self._plannings[step.number]
-        key = _key(step.tool, arguments)
-        before = self._first.get(key)
+        key = caching.key(Cache(step.tool), arguments)
+        before = None if key is None else self._first.get(key)
         if before is not None and before.planning != planning:
             outcome = await context.outcome(before.node)
             if outcome.ok:
@@ -82,7 +81,8 @@ class Ledger:
                 return outcome.value
         entry = Entry(context.node, step.number, arguments, planning)
         self._note(entry)
-        self._first[key] = entry
+        if key is not None:
+            self._first[key] = entry
         return await self._make(context, step.tool, arguments)
 
     async def _make(self, context: NodeContext, tool: str, arguments: Mapping[str, Any]) -> Any:
@@ -96,7 +96,3 @@ class Ledger:
 
     def _note(self, entry: Entry) -> None:
         self._entries[entry.node] = entry
-
-
-def _key(tool: str, arguments: Mapping[str, Any]) -> str:
-    return json.dumps([tool, arguments], sort_keys=True, default=repr)
