@@ -86,6 +86,8 @@ def literals(schema: JsonSchema) -> st.SearchStrategy[Any]:
             return st.integers(schema.get("minimum"), schema.get("maximum"))
         case "number":
             return SCALARS.filter(lambda value: type(value) in (int, float))
+        case "null":
+            return st.none()
         case "boolean":
             return st.booleans()
         case "array":

@@ -24,9 +24,11 @@ def value(text: str) -> object:
     return read(f"1. f(a={text})\n2. join()").steps[0].arguments["a"]
 
 
-def ended(text: str, cuts: list[int], tools: tuple[ToolSpec, ...] | None) -> Plan | PlanError:
+def ended(
+    text: str | bytes, cuts: list[int], tools: tuple[ToolSpec, ...] | None
+) -> Plan | PlanError:
     """How reading `text` in bytes, cut at `cuts`, ends."""
-    data = text.encode()
+    data = text.encode() if isinstance(text, str) else text
     reader = PlanReader(tools)
     try:
         for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
@@ -136,15 +138,20 @@ def test_any_text_is_a_plan_or_a_typed_error(text: str) -> None:
         assert read(write(found)) == found
 
 
-@given(st.binary(max_size=30))
-def test_bytes_that_are_no_text_are_a_typed_error(noise: bytes) -> None:
+@given(st.binary(max_size=20), st.integers(0, len(TEXT)))
+def test_bytes_that_are_no_text_are_a_typed_error_at_their_place(noise: bytes, at: int) -> None:
+    data = TEXT[:at].encode() + noise + TEXT[at:].encode()
+    whole = ended(data, [], SHOP)
+    assert same(ended(data, list(range(1, len(data))), SHOP), whole)
+
+
+def test_text_may_follow_bytes_but_not_half_a_character() -> None:
     reader = PlanReader()
-    try:
-        reader.feed(noise)
-        reader.close()
-    except PlanError:
-        return
-    assert reader.complete
+    reader.feed('1. f(a="é'.encode())
+    assert reader.feed('é")\n') == (Step(1, "f", {"a": "éé"}),)
+    reader.feed("# é".encode()[:-1])
+    with pytest.raises(PlanError, match="plan:2:3: the text holds half a character"):
+        reader.feed("x")
 
 
 def test_readers_share_nothing() -> None:
@@ -263,6 +270,9 @@ def test_names_that_are_not_plain_are_quoted() -> None:
         ('1. warn(text="say "hi"")\n', (1, 20), "a comma or ) is expected"),
         ('1. warn(text="a\\d")\n', (1, 16), "no escape \\d"),
         ('1. warn(text="\\ud800")\n', (1, 14), "half a character"),
+        ('1. warn("\\udc00"=1)\n', (1, 9), "half a character"),
+        ('1. "\\x"()\n', (1, 5), "no escape \\x"),
+        ("1. warn(\ud800)\n", (1, 9), "half a character"),
         ("1. warn(text=1e999)\n", (1, 14), "too large"),
         ("1. warn(text=1 + 2)\n", (1, 16), "nothing is computed"),
         ("1. warn(text=price('a'))\n", (1, 14), "a call is no value"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from typing import Final, get_args
@@ -11,9 +10,13 @@ from weft.planner.limits import PlanLimits
 from weft.planner.plan import Condition, Operator, Ref, Step, Value, refs_in
 from weft.planner.text.cursor import Cursor
 from weft.planner.text.lines import PLAIN, QUOTED, Line
+from weft.planner.text.strings import string
 from weft.planner.text.values import Values
 
-_KEY: Final = re.compile(rf"(?:(?P<plain>{PLAIN})|(?P<quoted>{QUOTED}))\s*+[=:](?!=)")
+_IS: Final = r"\s*+[=:](?!=)\s*+"
+_PLAIN_KEY: Final = re.compile(rf"({PLAIN}){_IS}")
+_QUOTED_KEY: Final = re.compile(rf"(?={QUOTED}{_IS})")
+_IS_NEXT: Final = re.compile(_IS)
 _EACH: Final = re.compile(r"for\s++(?:each\s++)?+(?:\$?item\s++in\s++)?+")
 _IF: Final = re.compile(r"if\b\s*+")
 _NOT: Final = re.compile(r"not\b\s*+")
@@ -50,11 +53,6 @@ def join(line: Line, limits: PlanLimits) -> tuple[Ref, ...]:
     return _Parser(line, limits).join()
 
 
-def spelled_out(name: str) -> str:
-    """A name as it is meant: without the quotes that it may have been written in."""
-    return str(json.loads(name)) if name.startswith('"') else name
-
-
 class _Parser:
     def __init__(self, line: Line, limits: PlanLimits) -> None:
         self._line = line
@@ -64,8 +62,8 @@ class _Parser:
     def call(self, thought: str) -> Call:
         line, cursor = self._line, self._cursor
         assert line.number is not None
-        name_at = line.text.rindex(line.name, 0, line.at)
-        places = {"tool": cursor.place(name_at)}
+        places: dict[str, tuple[int, int]] = {}
+        tool = self._tool(places)
         positional, arguments = self._arguments(places)
         over, when = self._over(places), self._when(places)
         remark = cursor.match(_COMMENT)
@@ -75,9 +73,7 @@ class _Parser:
                 "only `for each $1` and then `if $1 > 0` may follow, and one call is in one line",
             )
         thought = "\n".join(part for part in (thought, remark[1].strip() if remark else "") if part)
-        step = Step(
-            line.number, self._name(name_at), arguments, over, when, thought, line=line.line
-        )
+        step = Step(line.number, tool, arguments, over, when, thought, line=line.line)
         return Call(step, positional, places)
 
     def join(self) -> tuple[Ref, ...]:
@@ -92,11 +88,14 @@ class _Parser:
             )
         return tuple(results)
 
-    def _name(self, at: int) -> str:
-        try:
-            return spelled_out(self._line.name)
-        except ValueError:
-            raise self._cursor.error("the tool's name is no JSON string", at=at) from None
+    def _tool(self, places: dict[str, tuple[int, int]]) -> str:
+        """The name of the tool, out of its quotes if it has any."""
+        line, cursor = self._line, self._cursor
+        cursor.at = line.text.rindex(line.name, 0, line.at)
+        places["tool"] = cursor.place()
+        name = string(cursor) if cursor.peek() == '"' else line.name
+        cursor.at = line.at
+        return name
 
     def _arguments(
         self, places: dict[str, tuple[int, int]]
@@ -122,16 +121,15 @@ class _Parser:
         return positional, named
 
     def _key(self) -> str | None:
+        """The name of the parameter and the sign behind it, if they are next."""
         cursor = self._cursor
-        start = cursor.at
-        key = cursor.match(_KEY)
-        if key is None:
+        if plain := cursor.match(_PLAIN_KEY):
+            return plain[1]
+        if cursor.match(_QUOTED_KEY) is None:
             return None
-        cursor.space()
-        try:
-            return key["plain"] or spelled_out(key["quoted"])
-        except ValueError:
-            raise cursor.error("the parameter's name is no JSON string", at=start) from None
+        name = string(cursor)
+        cursor.match(_IS_NEXT)
+        return name
 
     def _comma(self) -> None:
         cursor = self._cursor

@@ -61,12 +61,14 @@ class Lines:
     def cut(self, piece: str) -> Iterator[Line]:
         """The lines that `piece` completes.
 
-        Raises: `PlanError` when a line or the text is too long.
+        Raises: `PlanError` when a line or the text is too long, or is no Unicode.
         """
         for character in piece:
             self._total += 1
             if self._total > self._limits.text:
                 raise self._too_long("the plan", self._limits.text)
+            if "\ud800" <= character <= "\udfff":
+                raise self.error("the text holds half a character, or is not in UTF-8")
             if self._ends(character):
                 yield self._complete()
                 self._newlines += character == "\n"

@@ -42,7 +42,8 @@ class PlanReader:
         self._tools = None if tools is None else tuple(tools)
         self._known = dict(known or {})
         self._limits = limits
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        # What is no UTF-8 becomes half characters, which are refused at their place.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._lines = Lines(limits)
         self._steps: list[Step] = []
         self._thought: list[str] = []
@@ -99,22 +100,18 @@ class PlanReader:
         return Plan(self.steps, self._results, self.thought)
 
     def _read(self, piece: str | bytes) -> None:
-        for line in self._lines.cut(self._text(piece)):
+        if isinstance(piece, bytes):
+            text = self._decoder.decode(piece)
+        else:
+            text = self._decoder.decode(b"", final=True) + piece
+        for line in self._lines.cut(text):
             self._take(line)
             if self.complete:
                 return
 
-    def _text(self, piece: str | bytes, *, last: bool = False) -> str:
-        if isinstance(piece, str):
-            piece = piece.encode(errors="surrogatepass")
-        try:
-            return self._decoder.decode(piece, last)
-        except UnicodeDecodeError:
-            raise self._lines.error("the text is not Unicode in UTF-8") from None
-
     def _end(self) -> None:
         try:
-            self._text(b"", last=True)
+            self._read("")
             rest = self._lines.rest()
             if rest is not None:
                 self._take(rest)
