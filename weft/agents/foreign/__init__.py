@@ -1,0 +1,21 @@
+"""What comes from elsewhere and is not to be trusted: names, texts, schemas and values of others.
+
+Knows no protocol: MCP servers and OpenAPI documents are read by packages of their own.
+"""
+
+from weft.agents.foreign.fit import TooMuchToCheck, misfit
+from weft.agents.foreign.naming import identifier, identifiers
+from weft.agents.foreign.schema import SchemaRefused, vetted
+from weft.agents.foreign.secrets import Secrets
+from weft.agents.foreign.text import shown
+
+__all__ = [
+    "SchemaRefused",
+    "Secrets",
+    "TooMuchToCheck",
+    "identifier",
+    "identifiers",
+    "misfit",
+    "shown",
+    "vetted",
+]

@@ -1,0 +1,254 @@
+"""One connection to an MCP server, from its start to its end. Knows calls, not what they return.
+
+A task of its own holds the SDK's client, for that has to be left where it was entered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import httpx2
+from mcp import Client
+from mcp.client import Transport
+from mcp.shared.exceptions import MCPError
+from mcp.types import METHOD_NOT_FOUND, CallToolResult, Implementation
+from pydantic import ValidationError
+
+from weft import __version__
+from weft.agents.foreign import Secrets, shown
+from weft.agents.mcp.failure import ConnectionLost, converted
+from weft.agents.mcp.http import http
+from weft.agents.mcp.listing import Listing
+from weft.agents.mcp.process import ServerProcess
+from weft.agents.mcp.progress import ProgressLines
+from weft.agents.mcp.server import McpServer
+from weft.agents.mcp.sieve import sieved
+from weft.agents.mcp.stdio import stdio
+from weft.core.errors import ToolError, ToolLimitError, ToolRaised
+
+Opener = Callable[["Connection"], Transport]
+"""Makes the transport of a connection, which it may tell about its end."""
+
+_MAX_PAGES: Final = 50
+_CLOSING_S: Final = 8.0
+_EXIT_S: Final = 0.5
+_SHOWN: Final = 600
+_FINAL: Final = frozenset({400, 401, 403, 404, 405, 406, 410})
+_KEYS: Final = frozenset({401, 403})
+
+
+class Connection:
+    """Made by `open`; `lost` once it has ended. `listing` holds the server's tools."""
+
+    def __init__(self, server: McpServer, secrets: Secrets, opener: Opener | None) -> None:
+        self.server = server
+        self.secrets = secrets
+        self.listing = Listing(server.max_tools)
+        self._opener = opener or _transport
+        self._process: ServerProcess | None = None
+        self._client: Client | None = None
+        self._calls: set[asyncio.Task[CallToolResult]] = set()
+        self._status: int | None = None
+        self._why = ""
+        self._silent = False
+        self._final = False
+        self._ready = asyncio.Event()
+        self._over = asyncio.Event()
+        self._life = asyncio.create_task(self._live())
+
+    @classmethod
+    async def open(
+        cls, server: McpServer, secrets: Secrets, opener: Opener | None = None
+    ) -> Connection:
+        """Connect, and list the tools.
+
+        Raises: `ToolRaised` or `ToolLimitError`, retryable where another try may help.
+        """
+        connection = cls(server, secrets, opener)
+        try:
+            async with asyncio.timeout(server.start_timeout_s):
+                await connection._ready.wait()
+        except TimeoutError as error:
+            await connection.aclose()
+            raise connection._late() from error
+        except BaseException:
+            connection._kill()
+            await connection.aclose()
+            raise
+        if connection.lost:
+            raise await connection.failure()
+        return connection
+
+    @property
+    def lost(self) -> bool:
+        """True when no call can be made any more."""
+        return self._over.is_set()
+
+    async def failure(self) -> ToolError:
+        """Why it was lost. Waits until that is known."""
+        await asyncio.wait({self._life}, timeout=_CLOSING_S)
+        message = f"{self.server.name} {self._why or 'is closed'}"
+        hint = self._last_words()
+        if self._status is not None:
+            message += f" (HTTP {self._status})"
+            hint = "check its key: api_key_env, headers_from" if self._status in _KEYS else hint
+        return ToolRaised(message, hint=hint, retryable=not self._final)
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], progress: ProgressLines, shown_as: str
+    ) -> CallToolResult:
+        """Call the tool that the server calls `tool`. A cancellation is told to the server.
+
+        Raises: `ConnectionLost`; a `ToolError` with the name `shown_as`.
+        """
+        if self.lost or self._client is None:
+            raise ConnectionLost(carried_out=False)
+        calling = self._client.call_tool(tool, dict(arguments), progress_callback=progress)
+        task = asyncio.create_task(calling)
+        self._calls.add(task)
+        task.add_done_callback(self._returned)
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            task.cancel()  # it tells the server; a server that does not listen holds up nobody here
+            raise
+        if task.cancelled():
+            raise ConnectionLost
+        error = task.exception()
+        if error is None:
+            return task.result()
+        if not isinstance(error, Exception):
+            raise error
+        failure = converted(shown_as, error, self.secrets.hidden)
+        if isinstance(failure, ConnectionLost) and failure.carried_out is False:
+            self.end("has forgotten the session")
+        raise failure from error
+
+    def end(self, why: str) -> None:
+        """It is over; the first reason given counts."""
+        if not self.lost:
+            self._why = why
+            self._over.set()
+
+    def flooded(self) -> None:
+        """The server sends without end what nobody has asked for."""
+        self.end("was ended: it sent 10,000 messages that answer nothing")
+        self._kill()
+
+    def started(self, process: ServerProcess) -> None:
+        """The transport runs `process`."""
+        self._process = process
+
+    def silent(self) -> None:
+        """The process writes no more, or does not listen."""
+        self._silent |= not self.lost
+        self.end("fell silent")
+
+    def refused(self, status: int) -> None:
+        """The server answered with an HTTP error."""
+        self._status = status
+
+    async def aclose(self) -> None:
+        """Say goodbye, and leave no process behind. Calls under way end as lost."""
+        try:
+            leaving = {task for task in self._calls if task.cancelling()}
+            if leaving:  # the server is still to hear of it
+                await asyncio.wait(leaving, timeout=_EXIT_S)
+            self.end("")
+            if self._ready.is_set():
+                await asyncio.wait({self._life}, timeout=_CLOSING_S)
+            if not self._life.done():
+                self._life.cancel()
+                await asyncio.wait({self._life})
+            if self._calls:
+                await asyncio.wait(self._calls)
+        except asyncio.CancelledError:
+            self._kill()
+            raise
+
+    def _kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+        else:
+            self._life.cancel()
+
+    async def _live(self) -> None:
+        try:
+            transport = sieved(self._opener(self), self.listing, self.flooded)
+            info = Implementation(name="weft", version=__version__)
+            async with Client(transport, cache=None, client_info=info) as client:
+                await self._list(client)
+                self._client = client
+                self._ready.set()
+                await self._over.wait()
+                await self._see_exit()
+        except Exception as error:  # noqa: BLE001 - whatever ends it is why it ended
+            await self._see_exit()
+            self._note(error)
+        finally:
+            self.end("was ended")
+            self._ready.set()
+
+    async def _list(self, client: Client) -> None:
+        cursor: str | None = None
+        for _ in range(_MAX_PAGES):
+            try:
+                page = await client.list_tools(cursor=cursor)
+            except MCPError as error:
+                if error.code == METHOD_NOT_FOUND:  # a server without tools
+                    return
+                raise
+            cursor = page.next_cursor
+            if cursor is None or len(page.tools) >= self.server.max_tools:
+                return
+
+    async def _see_exit(self) -> None:
+        """Give a process that fell silent the time to end, so that its status is known."""
+        if self._process is not None and self._silent:
+            await asyncio.wait({self._process.exited}, timeout=_EXIT_S)
+            self._why = self._process.ending
+
+    def _note(self, error: Exception) -> None:
+        """Keep what ended it, where that is not known better."""
+        leaf: BaseException = error
+        while isinstance(leaf, BaseExceptionGroup):
+            leaf = leaf.exceptions[0]
+        said = self.secrets.hidden(shown(str(leaf), _SHOWN))
+        match leaf:
+            case OSError() | ValueError() if self._process is None and self.server.command:
+                self._final = True
+                why = f"cannot be started: {said}"
+            case httpx2.HTTPError():
+                why = f"cannot be reached: {said or type(leaf).__name__}"
+            case ValidationError():
+                self._final = True
+                why = "does not speak MCP: its answer cannot be read"
+            case MCPError():
+                why = f"refused the connection: {said}"
+            case _:
+                why = f"failed: {type(leaf).__name__}: {said}"
+        self._final |= self._status in _FINAL
+        self.end(why)
+
+    def _returned(self, task: asyncio.Task[CallToolResult]) -> None:
+        self._calls.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen, even where nobody waits any more
+
+    def _late(self) -> ToolError:
+        message = f"{self.server.name} did not answer within {self.server.start_timeout_s:g} s"
+        return ToolLimitError(message, hint=self._last_words(), retryable=True)
+
+    def _last_words(self) -> str | None:
+        if self._process is None or not self._process.last_words:
+            return None
+        words = self.secrets.hidden(shown(self._process.last_words[-_SHOWN:], _SHOWN))
+        return f"it said: {words}"
+
+
+def _transport(connection: Connection) -> Transport:
+    if connection.server.command:
+        return stdio(connection)
+    return http(connection)

@@ -1,0 +1,84 @@
+"""MCP over streamable HTTP: the SDK's transport, on a client that bounds what a server can send."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, Protocol
+
+import httpx2
+from mcp.client import Transport
+from mcp.client.streamable_http import streamable_http_client
+
+from weft.agents.foreign import Secrets
+from weft.agents.mcp.server import McpServer
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+TOO_LARGE: Final = "the answer is too large"
+_CONNECT_S: Final = 15.0
+
+
+class Owner(Protocol):
+    """Whoever the transport tells what the server refuses."""
+
+    server: McpServer
+    secrets: Secrets
+
+    def refused(self, status: int) -> None:
+        """The server answered with an HTTP error."""
+
+
+def http(owner: Owner) -> Transport:
+    """The transport to the server's url."""
+    return _http(owner)
+
+
+@asynccontextmanager
+async def _http(owner: Owner) -> AsyncIterator[TransportStreams]:
+    server, secrets = owner.server, owner.secrets
+    assert server.url is not None
+    headers = {header: secrets[name] for header, name in server.headers_from.items()}
+    if server.api_key_env is not None:
+        headers["authorization"] = f"Bearer {secrets[server.api_key_env]}"
+
+    async def watch(response: httpx2.Response) -> None:
+        if response.is_error:
+            owner.refused(response.status_code)
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            response.stream = _Bounded(response.stream, server.max_message_bytes)
+
+    async with (
+        httpx2.AsyncClient(
+            # Compressed bytes would outgrow every limit on their way to us.
+            headers={**headers, "accept-encoding": "identity"},
+            timeout=httpx2.Timeout(_CONNECT_S, read=None),
+            trust_env=not server.loopback,
+            event_hooks={"response": [watch]},
+        ) as client,
+        streamable_http_client(
+            server.url, http_client=client, max_sse_event_size=server.max_message_bytes
+        ) as streams,
+    ):
+        yield streams
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The body of an answer, of at most `limit` bytes."""
+
+    def __init__(self, inner: httpx2.SyncByteStream | httpx2.AsyncByteStream, limit: int) -> None:
+        assert isinstance(inner, httpx2.AsyncByteStream)
+        self._inner = inner
+        self._limit = limit
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > self._limit:
+                raise httpx2.StreamError(TOO_LARGE)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

@@ -1,0 +1,153 @@
+"""The tools that a server offers: which of them can be used, under which names, with which schemas.
+
+Knows listings as plain data; how they come is the connection's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.agents.foreign import SchemaRefused, identifiers, shown, vetted
+from weft.agents.foreign.schema import parts
+from weft.core.values import JsonSchema, ToolSpec
+
+_MAX_PARTS: Final = 10_000
+_MAX_NAME: Final = 128
+_MAX_DESCRIPTION: Final = 4_000
+_PLAIN: Final = "result"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTool:
+    """A tool of a server.
+
+    name        what the server calls it
+    spec        what weft knows of it, under its name here
+    output      the schema that its structured content has to fit, or None
+    wrapped     its value is the field `result` of the structured content
+    repeatable  the server says that calling it twice does no more than calling it once
+    """
+
+    name: str
+    spec: ToolSpec
+    output: JsonSchema | None = None
+    wrapped: bool = False
+    repeatable: bool = False
+
+
+class Listing:
+    """Collects the tools of one server, page by page. `refused`: why others cannot be used."""
+
+    def __init__(self, max_tools: int) -> None:
+        self._max_tools = max_tools
+        self._found: dict[str, _Found] = {}
+        self._parts = 0
+        self.refused: dict[str, str] = {}
+
+    def vet(self, result: dict[str, Any]) -> None:
+        """Take the tools of one page, and leave in it only what the SDK has to know of them.
+
+        That is no schema of results: weft checks those itself.
+        """
+        kept = []
+        for raw in result["tools"]:
+            if len(self._found) >= self._max_tools:
+                self.refused["..."] = f"more than {self._max_tools} tools"
+                break
+            found = self._vetted(raw)
+            if found is not None:
+                self._found[found.name] = found
+                kept.append({"name": found.name, "inputSchema": found.parameters})
+        result["tools"] = kept
+
+    def tools(self, prefix: str, only: Collection[str]) -> dict[str, ServerTool]:
+        """The tools by the names they have here: identifiers that begin with `prefix`.
+
+        `only` holds names of the server or identifiers of them, without the prefix.
+        """
+        names = identifiers(self._found, prefix)
+        return {
+            here: self._found[name].tool(here)
+            for name, here in names.items()
+            if not only or name in only or here.removeprefix(prefix) in only
+        }
+
+    def _vetted(self, raw: object) -> _Found | None:
+        name = raw.get("name") if isinstance(raw, Mapping) else None
+        try:
+            return self._read(name, raw)
+        except SchemaRefused as error:
+            called = shown(name, 60) if isinstance(name, str) else ""
+            self.refused[called or "a tool without a name"] = str(error)
+            return None
+
+    def _read(self, name: object, raw: object) -> _Found:
+        if not isinstance(raw, Mapping) or not isinstance(name, str):
+            raise SchemaRefused("it has no name")
+        if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
+            raise SchemaRefused(f"a name is 1 to {_MAX_NAME} characters that can be printed")
+        if name in self._found:
+            raise SchemaRefused("it is listed twice; the first one counts")
+        schemas = raw.get("inputSchema"), raw.get("outputSchema")
+        self._parts += parts(schemas)
+        if self._parts > _MAX_PARTS:
+            raise SchemaRefused("the server's schemas are too large, taken together")
+        hints = raw.get("annotations")
+        return _Found(
+            name,
+            _description(raw),
+            _parameters(vetted(schemas[0])),
+            None if schemas[1] is None else vetted(schemas[1]),
+            isinstance(hints, Mapping)
+            and any(hints.get(hint) is True for hint in ("readOnlyHint", "idempotentHint")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    name: str
+    description: str
+    parameters: JsonSchema
+    output: JsonSchema | None
+    repeatable: bool
+
+    def tool(self, here: str) -> ServerTool:
+        """The tool under its name here."""
+        wrapped = self.output is not None and _is_wrapper(self.output)
+        result = _field(self.output, _PLAIN) if self.output and wrapped else self.output
+        spec = ToolSpec(here, self.description, self.parameters, result)
+        return ServerTool(self.name, spec, self.output, wrapped, self.repeatable)
+
+
+def _description(raw: Mapping[str, Any]) -> str:
+    said = (raw.get(key) for key in ("description", "title"))
+    text = next((text for text in said if isinstance(text, str) and text), "")
+    return shown(text, _MAX_DESCRIPTION, lines=True).strip()
+
+
+def _parameters(schema: dict[str, Any]) -> JsonSchema:
+    """Closed, where the server lists parameters and does not say that there are others."""
+    if schema.get("type") != "object":
+        raise SchemaRefused("the schema of its parameters is no object's")
+    composed = schema.keys() & {"allOf", "anyOf", "oneOf", "$ref", "if"}
+    if "properties" in schema and not composed:
+        schema.setdefault("additionalProperties", False)
+    return schema
+
+
+def _is_wrapper(output: JsonSchema) -> bool:
+    """True when the object only stands around a value that is none: MCP knows no other results."""
+    properties = output.get("properties")
+    return (
+        isinstance(properties, Mapping)
+        and list(properties) == [_PLAIN]
+        and _PLAIN in output.get("required", ())
+    )
+
+
+def _field(output: JsonSchema, name: str) -> JsonSchema:
+    field = output["properties"][name]
+    definitions = {key: output[key] for key in ("$defs", "definitions") if key in output}
+    return {**field, **definitions} if isinstance(field, Mapping) else {}

@@ -1,0 +1,129 @@
+"""MCP over the stdin and stdout of a process: a transport for the SDK's client.
+
+Unlike the SDK's own it bounds what a line may hold, and keeps stderr instead of showing it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Final, Protocol
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client import Transport
+from mcp.shared.message import SessionMessage
+from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
+
+from weft.agents.foreign import Secrets
+from weft.agents.mcp.lines import Lines, Oversized
+from weft.agents.mcp.process import ServerProcess
+from weft.agents.mcp.server import McpServer
+
+OVERSIZED: Final = -32099
+"""The code of an error that stands for an answer which was too large to keep."""
+
+_ID: Final = rb'"id"\s*:\s*(\d{1,18})'
+_ID_FIRST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID)
+_ID_LAST: Final = re.compile(_ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+
+
+class Owner(Protocol):
+    """Whoever the transport tells what happens to its process."""
+
+    server: McpServer
+    secrets: Secrets
+
+    def started(self, process: ServerProcess) -> None:
+        """The process runs."""
+
+    def silent(self) -> None:
+        """The process writes no more, or does not listen."""
+
+
+def stdio(owner: Owner) -> Transport:
+    """The transport to a process of its own, from the server's command.
+
+    Raises, when it is entered: `OSError` or `ValueError` where that cannot be started.
+    """
+    return _stdio(owner)
+
+
+@asynccontextmanager
+async def _stdio(
+    owner: Owner,
+) -> AsyncIterator[
+    tuple[
+        MemoryObjectReceiveStream[SessionMessage | Exception],
+        MemoryObjectSendStream[SessionMessage],
+    ]
+]:
+    server = owner.server
+    environment = {name: owner.secrets[name] for name in server.env_from}
+    process = await ServerProcess.start(server.command, server.folder, environment)
+    owner.started(process)
+    incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    lines = Lines(server.max_message_bytes)
+    tasks = {
+        asyncio.create_task(_read(process, incoming, lines, owner.silent)),
+        asyncio.create_task(_write(process, outgoing, owner.silent)),
+    }
+    try:
+        yield read, write
+    finally:
+        for task in tasks:
+            task.cancel()
+        try:
+            await process.end()
+            await asyncio.wait(tasks)
+        finally:
+            for stream in (incoming, read, write, outgoing):
+                stream.close()
+
+
+async def _read(
+    process: ServerProcess, incoming: _Incoming, lines: Lines, silent: Callable[[], None]
+) -> None:
+    """Pass on every message until the output ends."""
+    try:
+        with incoming, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            while piece := await process.read():
+                for line in lines.feed(piece):
+                    await incoming.send(_message(line))
+    finally:
+        silent()
+
+
+async def _write(
+    process: ServerProcess,
+    outgoing: MemoryObjectReceiveStream[SessionMessage],
+    silent: Callable[[], None],
+) -> None:
+    try:
+        async for item in outgoing:
+            text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+            await process.write(text.encode() + b"\n")
+    except OSError:  # it does not listen any more
+        silent()
+
+
+def _message(line: bytes | Oversized) -> SessionMessage | Exception:
+    if isinstance(line, Oversized):
+        return _refusal(line)
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as error:
+        return error
+
+
+def _refusal(line: Oversized) -> SessionMessage | Exception:
+    """An error in the place of an answer that was too large, where its request can be told."""
+    found = _ID_FIRST.match(line.head) or _ID_LAST.search(line.tail)
+    if found is None:
+        return ValueError("a message that is too large")
+    error = ErrorData(code=OVERSIZED, message="the answer is too large")
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error))
