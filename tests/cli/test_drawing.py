@@ -26,6 +26,7 @@ class Node:
     kind: str = "tool"
     inside: Graph | None = None
     groups: tuple[tuple[str, Graph], ...] = ()
+    alternatives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

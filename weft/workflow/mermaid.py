@@ -69,6 +69,8 @@ class _Chart:
 
 def _label(node: ViewNode) -> str:
     kind = _text(node.kind)
+    if node.alternatives:
+        kind += f"<br/>or {', '.join(map(_text, node.alternatives))}"
     return kind if node.label == node.kind else f"{_text(node.label)}<br/>{kind}"
 
 

@@ -12,6 +12,7 @@ from weft.core.events import Listener
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
 from weft.engine import Ask, Graph, Limit, Run, RunOptions
+from weft.planner.routing import History
 from weft.workflow.check.types import Types
 from weft.workflow.compile import Compiler, Names, Services
 from weft.workflow.compile.compiler import kept
@@ -77,18 +78,20 @@ class FlowRun:
         models = _models(unit, settings.models, self._own_models)
         check_unit(unit, tools, settings.models)
         options = _options(unit, settings)
-        compiler = Compiler(unit, Services(tools, models, options.seed))
-        nodes, _ = compiler.nodes(unit.document.nodes, Names.of_inputs(self._inputs))
         name = unit.document.name
         self._own_store = None
         if settings.store is None and not settings.substitutes:
             self._own_store = default_store(unit)
+        store = settings.store or self._own_store
+        history = History(store, scope=name, clock=settings.clock)
+        compiler = Compiler(unit, Services(tools, models, options.seed, history))
+        nodes, _ = compiler.nodes(unit.document.nodes, Names.of_inputs(self._inputs))
         self._run = Run(
             Graph(name, nodes, kept(unit)),
             options,
             run=settings.run or run_id(name, self._inputs),
             clock=settings.clock,
-            store=settings.store or self._own_store,
+            store=store,
             listeners=settings.listeners,
         )
 

@@ -1,4 +1,4 @@
-"""Where results are kept between runs, when a workflow asks for it and nobody gives a store."""
+"""Where results, and what is known of tools, are kept between runs when nobody gives a store."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from platformdirs import user_cache_path
 from weft.core.ports import ResultStore
 from weft.engine.store_sqlite import SqliteStore
 from weft.workflow.document import Document
+from weft.workflow.document.leaves import ToolNode
 from weft.workflow.document.walk import walk
 from weft.workflow.unit import Unit
 
 
 def default_store(unit: Unit) -> ResultStore | None:
-    """A store in the user's cache folder (`WEFT_HOME`, if set); None when no node has a cache."""
-    if not any(_caches(included.document) for included in unit.everything()):
+    """A store in the user's cache folder (`WEFT_HOME`, if set); None when no node needs it."""
+    if not any(_keeps(included.document) for included in unit.everything()):
         return None
     home = Path(os.environ.get("WEFT_HOME") or user_cache_path("weft"))
     home.mkdir(parents=True, exist_ok=True)
     return SqliteStore(home / "results.sqlite")
 
 
-def _caches(document: Document) -> bool:
-    return any(step.cache is not None for _, step in walk(document.nodes))
+def _keeps(document: Document) -> bool:
+    """True when a node has a cache, or tools to choose among."""
+    steps = [step for _, step in walk(document.nodes)]
+    chooses = any(isinstance(step, ToolNode) and step.alternatives for step in steps)
+    return chooses or any(step.cache is not None for step in steps)

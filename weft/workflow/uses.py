@@ -75,7 +75,7 @@ def _common(step: Step) -> Iterator[Use]:
 def _own(step: Step) -> Iterator[Use]:
     match step:
         case ToolNode() | CallNode() | WorkflowNode():
-            yield from uses_of(step.arguments, "with")
+            yield from _called(step)
         case ModelNode():
             yield from _model(step)
         case ReduceNode():
@@ -95,6 +95,12 @@ def _own(step: Step) -> Iterator[Use]:
             yield from uses_of(step.ask, "ask")
         case ValueNode():
             yield from uses_of(step.value, "value")
+
+
+def _called(step: ToolNode | CallNode | WorkflowNode) -> Iterator[Use]:
+    yield from uses_of(step.arguments, "with")
+    for index, other in enumerate(step.alternatives if isinstance(step, ToolNode) else ()):
+        yield from uses_of(other.arguments, "alternatives", index, "with")
 
 
 def _model(step: ModelNode) -> Iterator[Use]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from weft.workflow.document import Block, Body, Document, Step
-from weft.workflow.document.leaves import JoinNode
+from weft.workflow.document.leaves import JoinNode, ToolNode
 from weft.workflow.document.nodes import BranchNode
 from weft.workflow.document.walk import bodies
 from weft.workflow.uses import inner_names, names_of
@@ -27,7 +27,7 @@ class ViewEdge:
 @dataclass(frozen=True, slots=True)
 class ViewNode:
     """A node. `id` is its path (`notes/draft`), `inside` the body of a map or loop, `groups` the
-    cases of a branch.
+    cases of a branch, `alternatives` the tools that may be called instead of its own.
     """
 
     id: str
@@ -35,6 +35,7 @@ class ViewNode:
     kind: str
     inside: GraphView | None = None
     groups: tuple[tuple[str, GraphView], ...] = ()
+    alternatives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,9 @@ def _node(path: str, name: str, step: Step) -> ViewNode:
     if isinstance(step, BranchNode):
         groups = tuple((case, _body(body, f"{path}/{case}/")) for case, body in step.cases.items())
         return ViewNode(path, name, step.kind, None, groups)
+    if isinstance(step, ToolNode):
+        others = tuple(other.tool for other in step.alternatives)
+        return ViewNode(path, name, step.kind, alternatives=others)
     inner = bodies(step)
     return ViewNode(path, name, step.kind, _body(inner[0].body, f"{path}/") if inner else None)
 

@@ -18,3 +18,15 @@ def search(query: str, limit: int = 3) -> list[Hit]:
 
 def longest(texts: list[str], key: int = 0) -> str:
     return max(texts, key=len)
+
+
+@weft.tool
+def count(text: str) -> int:
+    """Count letters."""
+    return len(text)
+
+
+@weft.tool
+def find(words: list[str], query: str = "") -> list[Hit]:
+    """Find texts in another way."""
+    return [Hit(query + word) for word in words]

@@ -40,5 +40,7 @@ def check(
                 wrong += 1
             else:
                 typer.echo(f"{clean(str(file))}: ok, {amount(len(flow.nodes), 'node')}")
+                for node, others in flow.alternatives.items():
+                    typer.echo(f"  {clean(node)}: or {', '.join(map(clean, others))}")
     if wrong:
         raise typer.Exit(ExitCode.INVALID)

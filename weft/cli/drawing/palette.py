@@ -36,5 +36,5 @@ DASHES: dict[LineStyle, tuple[int, int] | None] = {
 
 
 def kind_colour(kind: str) -> str:
-    """The colour that marks nodes of `kind`."""
-    return _KINDS.get(kind, SOFT)
+    """The colour that marks nodes of `kind`, whose first word counts."""
+    return _KINDS.get(kind.partition(" ")[0], SOFT)

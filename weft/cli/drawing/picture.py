@@ -39,6 +39,8 @@ class ViewNode(Protocol):
     def inside(self) -> GraphView | None: ...
     @property
     def groups(self) -> Sequence[tuple[str, GraphView]]: ...
+    @property
+    def alternatives(self) -> Sequence[str]: ...
 
 
 class ViewEdge(Protocol):
@@ -171,7 +173,7 @@ def _knots(
 
 def _node(node: ViewNode) -> Picture:
     label = one_line(node.label, _LONGEST_LABEL)
-    kind = one_line(node.kind, _LONGEST_LABEL)
+    kind = one_line(" or ".join((node.kind, *node.alternatives)), _LONGEST_LABEL)
     kind = "" if kind == label else kind
     groups = [("", node.inside)] if node.inside is not None else []
     groups += [(one_line(name, _LONGEST_LABEL), view) for name, view in node.groups]

@@ -210,6 +210,8 @@ class _References:
                     self._tool(tool, (*path, "tools", index))
             case ToolNode():
                 self._tool(step.tool, (*path, "tool"))
+                for index, other in enumerate(step.alternatives):
+                    self._tool(other.tool, (*path, "alternatives", index, "tool"))
 
     def _tool(self, tool: str, path: Path) -> None:
         if ":" not in tool and tool not in self._document.tools:

@@ -125,7 +125,7 @@ class Types:
     def _own(self, step: Step, path: Path, scope: Schemas) -> JsonSchema | None:
         match step:
             case ToolNode():
-                return self._spec(step.tool, (*path, "tool")).result
+                return _any_of([self._choice(step, i, path).result for i in _choices(step)])
             case ModelNode():
                 return _model(step)
             case MapNode():
@@ -234,8 +234,8 @@ class Types:
                 function = self._function(step.call, (*path, "call"))
                 check_call(self._unit, function, step.arguments, path)
             case ToolNode():
-                parameters = Parameters.of_tool(self._spec(step.tool, (*path, "tool")))
-                check_arguments(self._unit, parameters, step.arguments, path, scope.look)
+                for index in _choices(step):
+                    self._check_choice(step, index, path, scope)
             case ModelNode():
                 for index, tool in enumerate(step.tools):
                     self._spec(tool, (*path, "tools", index))
@@ -244,6 +244,22 @@ class Types:
                 parameters = Parameters.of_workflow(unit.document)
                 check_arguments(self._unit, parameters, step.arguments, path, scope.look)
                 self._include(step).check()
+
+    def _choice(self, step: ToolNode, index: int, path: Path) -> ToolSpec:
+        """The tool that the node calls, or for an index from 1 one of its alternatives."""
+        place = ("alternatives", index - 1, "tool") if index else ("tool",)
+        return self._spec(step.choices[index].tool, (*path, *place))
+
+    def _check_choice(self, step: ToolNode, index: int, path: Path, scope: Schemas) -> None:
+        own, spec = self._choice(step, 0, path), self._choice(step, index, path)
+        arguments = step.choices[index].arguments or {}
+        place = (*path, "alternatives", index - 1) if index else path
+        check_arguments(self._unit, Parameters.of_tool(spec), arguments, place, scope.look)
+        why = mismatch(spec.result, own.result)
+        if why is not None:
+            message = f"`{spec.name}` cannot stand in for `{own.name}`: its result: {why}"
+            hint = "an alternative returns what the node's own tool returns"
+            self._unit.fail(TypeMismatch(message, hint=hint), place)
 
     def _check_list(self, value: object, path: Path, scope: Schemas) -> None:
         why = mismatch(infer(value_template(value), scope.look), LIST)
@@ -258,6 +274,10 @@ def _sources_first(nodes: Mapping[str, NodeSpec]) -> Iterable[str]:
         for name, step in nodes.items()
     }
     return TopologicalSorter(needs).static_order()
+
+
+def _choices(step: ToolNode) -> range:
+    return range(len(step.alternatives) + 1)
 
 
 def _always(schema: JsonSchema | None) -> Callable[[], JsonSchema | None]:

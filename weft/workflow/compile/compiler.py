@@ -10,7 +10,7 @@ from weft.core.ids import NodeId, inside
 from weft.engine import kinds
 from weft.engine.kinds import Fragment
 from weft.engine.node import ALL, Cache, Edge, Inputs, Join, Node, NodeContext, Skip, Work
-from weft.workflow.compile import containers, function, joining
+from weft.workflow.compile import alternatives, containers, function, joining
 from weft.workflow.compile.identity import cache_of
 from weft.workflow.compile.model import model
 from weft.workflow.compile.names import Names
@@ -140,6 +140,8 @@ class Compiler:
     def _work(self, step: Step, names: Names, *, streams: bool, waits: bool) -> Work:
         unit, services = self._unit, self._services
         match step:
+            case ToolNode() if step.alternatives:
+                return alternatives.tool(step, unit, services)
             case ToolNode():
                 return function.tool(step, unit, services)
             case CallNode():

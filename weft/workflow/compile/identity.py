@@ -43,24 +43,18 @@ def _declarations(step: Step, unit: Unit) -> list[object]:
     for _, inner in walk({"": step}):
         if isinstance(inner, ModelNode) and inner.model in document.models:
             found.append(document.models[inner.model].model_dump(mode="json"))
-        elif isinstance(inner, ToolNode) and inner.tool in document.tools:
-            found += _function(document.tools[inner.tool].use, unit)
-        elif isinstance(inner, (ToolNode, CallNode, ReduceNode)):
-            found += _function(_path_of(inner), unit)
+        elif isinstance(inner, ToolNode):
+            for choice in inner.choices:
+                declared = document.tools.get(choice.tool)
+                found += _function(choice.tool if declared is None else declared.use, unit)
+        elif isinstance(inner, CallNode):
+            found += _function(inner.call, unit)
+        elif isinstance(inner, ReduceNode):
+            found += _function(inner.reduce, unit)
         elif isinstance(inner, WorkflowNode):
             included = unit.includes[inner.workflow].document
             found.append(included.model_dump(mode="json", by_alias=True, exclude_unset=True))
     return found
-
-
-def _path_of(step: ToolNode | CallNode | ReduceNode) -> str:
-    match step:
-        case ToolNode():
-            return step.tool
-        case CallNode():
-            return step.call
-        case _:
-            return step.reduce
 
 
 def _function(path: str, unit: Unit) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from weft.core.budget import Budget
 from weft.engine.node import MISSING, Cache, Limit, Node, Policy, Retry
 from weft.workflow.compile.names import Names
-from weft.workflow.document.leaves import ModelNode
+from weft.workflow.document.leaves import ModelNode, ToolNode
 from weft.workflow.document.settings import BudgetSpec, RetrySpec
 from weft.workflow.document.step import Step
 from weft.workflow.expressions import value_template
@@ -20,15 +20,19 @@ def policy_of(
     cache: Cache | None,
     stand_in: Callable[[str], Node],
 ) -> Policy:
-    """The policy of one node. `stand_in` makes the node that replaces it, by name."""
+    """The policy of one node. `stand_in` makes the node that replaces it, by name.
+
+    The calls of a node that samples, or chooses among tools, are nodes with policies of their own.
+    """
     samples = isinstance(step, ModelNode) and step.samples is not None
+    choices = isinstance(step, ToolNode) and bool(step.alternatives)
     return Policy(
-        timeout_s=step.timeout,
-        retry=None if samples else retry_of(step.retry),
+        timeout_s=None if choices else step.timeout,
+        retry=None if samples or choices else retry_of(step.retry),
         fallback=stand_in(step.fallback) if step.fallback else None,
         default=value_template(step.default).render(names.inputs) if step.has_default else MISSING,
         on_failure=step.on_failure,
-        resource=None if samples else resource,
+        resource=None if samples or choices else resource,
         cache=cache,
         limit=limit_of(step.budget),
         spends=isinstance(step, ModelNode),

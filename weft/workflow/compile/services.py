@@ -1,9 +1,10 @@
-"""What the works of one run share: tools, models, and the seed of its randomness."""
+"""What the works of one run share: tools and what is known of them, models, a seed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from weft.planner.routing import History
 from weft.workflow.models import ModelSource
 from weft.workflow.toolset import Toolset
 
@@ -15,3 +16,4 @@ class Services:
     tools: Toolset
     models: ModelSource
     seed: int = 0
+    history: History = field(default_factory=History)

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from weft.workflow.document.alternatives import Alternative, AlternativeSpec
 from weft.workflow.document.part import Name, Template, Value
 from weft.workflow.document.schemas import SchemaSpec
 from weft.workflow.document.settings import Positive
@@ -20,10 +21,31 @@ class ToolNode(Step):
 
     kind: ClassVar[str] = "tool"
 
-    tool: str = Field(description="A name under `tools`, or `./file.py:name`.", min_length=1)
+    tool: str = Field(
+        description="A name under `tools`, `server.name`, or `./file.py:name`.", min_length=1
+    )
     arguments: Arguments = Field(
         default_factory=dict, alias="with", description="Its arguments, by name."
     )
+    alternatives: list[Alternative] = Field(
+        default_factory=list,
+        description="Tools to call instead when it fails: the cheapest first that has not failed. "
+        "`timeout` and `retry` are for each of them.",
+    )
+
+    @property
+    def choices(self) -> tuple[AlternativeSpec, ...]:
+        """All tools that may be called, the node's own first, each with its arguments."""
+        own = AlternativeSpec.model_validate(
+            {"tool": self.tool, "with": self.arguments, "cost": 1.0}
+        )
+        others = (
+            other
+            if other.arguments is not None
+            else other.model_copy(update={"arguments": self.arguments})
+            for other in self.alternatives
+        )
+        return (own, *others)
 
 
 class CallNode(Step):
@@ -72,7 +94,8 @@ class ModelNode(Step):
     )
     tools: list[str] = Field(
         default_factory=list,
-        description="Tools to offer. The value is then {text, tool_calls: [{name, arguments}]}.",
+        description="Tools to offer; a server's name: all of its. The value is then "
+        "{text, tool_calls: [{name, arguments}]}.",
     )
     tool_choice: Literal["auto", "none", "required"] = Field(
         default="auto", description="Whether the model may, must not or must call a tool."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from weft.core.ports import ModelClient
 from weft.workflow.document.defects import first_defect
 from weft.workflow.document.nodes import KINDS, Body, NodeSpec
 from weft.workflow.document.step import Step
+from weft.workflow.flow.arguments import Function, alternative, by_name, split
 from weft.workflow.flow.handle import Expression, Handle, source_of
 from weft.workflow.flow.level import Level, parameters
 from weft.workflow.flow.naming import assigned_name, free_name
@@ -28,7 +28,6 @@ from weft.workflow.unit import ONLY_PYTHON, Unit
 JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 Condition = str | Expression
 Test = Condition | Callable[[Handle], object]
-Function = Callable[..., Any]
 
 _NODES: TypeAdapter[NodeSpec] = TypeAdapter(NodeSpec)
 _MODEL_FIELDS: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed")
@@ -80,15 +79,24 @@ class Builder(ABC):
         tool: str | Function,
         /,
         *arguments: object,
+        alternatives: Sequence[str | Function | Mapping[str, Any]] = (),
         args: Mapping[str, object] | None = None,
         **values: object,
     ) -> Handle:
-        """Call a tool: a `@weft.tool` function, a typed function, or a declared name."""
-        options, named = _split(values)
-        given = {**_by_name(tool, arguments), **(args or {}), **named}
+        """Call a tool: a `@weft.tool` function, a typed function, or a declared name.
+
+        `alternatives` are called when it fails, the cheapest first: tools, or mappings such as
+        `{"tool": other, "with": {"query": topic}, "cost": 2}`.
+        """
+        options, named = split(values, _OPTIONS)
+        given = {**by_name(tool, arguments), **(args or {}), **named}
         name = tool if isinstance(tool, str) else self._declare(tool)
-        fields = {"tool": name, "with": self._values(given)}
-        return self._add(fields, options, name.rpartition(":")[2])
+        fields: dict[str, Any] = {"tool": name, "with": self._values(given)}
+        if alternatives:
+            fields["alternatives"] = [
+                self._value(alternative(other, self._declare)) for other in alternatives
+            ]
+        return self._add(fields, options, name.rpartition(":")[2].rpartition(".")[2])
 
     def call(
         self,
@@ -99,8 +107,8 @@ class Builder(ABC):
         **values: object,
     ) -> Handle:
         """Call a plain function, sync or async. Values are passed as they are."""
-        options, named = _split(values)
-        given = {**_by_name(function, arguments), **(args or {}), **named}
+        options, named = split(values, _OPTIONS)
+        given = {**by_name(function, arguments), **(args or {}), **named}
         reference = self._reference(function)
         fields = {"call": reference, "with": self._values(given)}
         return self._add(fields, options, reference.rpartition(":")[2])
@@ -123,7 +131,7 @@ class Builder(ABC):
         `temperature`, `top_p`, `top_k`, `stop`, `seed`, `samples`, `warm`. All further names become
         names of the prompt: `flow.model("small", "Summarise {{ hit.text }}", hit=hit)`.
         """
-        options, named = _split(values)
+        options, named = split(values, _OPTIONS)
         fields: dict[str, Any] = {key: named.pop(key) for key in _MODEL_FIELDS if key in named}
         fields |= {"model": model, "prompt": self._value(prompt)}
         fields |= {"with": self._values({**named, **(args or {})})}
@@ -144,7 +152,7 @@ class Builder(ABC):
         **values: object,
     ) -> Handle:
         """Run another workflow, a file or a `Flow`; the handle's fields are its outputs."""
-        options, named = _split(values)
+        options, named = split(values, _OPTIONS)
         file = workflow if isinstance(workflow, str) else self._include(workflow)
         fields = {"workflow": file, "with": self._values({**named, **(args or {})})}
         return self._add(fields, options, Path(file.removeprefix(ONLY_PYTHON)).stem)
@@ -189,7 +197,7 @@ class Builder(ABC):
         **values: object,
     ) -> Handle:
         """Make one value of a list: `function(list, **values)`, a plain function."""
-        options, named = _split(values)
+        options, named = split(values, _OPTIONS)
         reference = self._reference(function)
         given = self._values({**named, **(args or {})})
         fields = {"reduce": reference, "over": self._value(over), "with": given}
@@ -362,25 +370,6 @@ class Builder(ABC):
         reference = reference_to(function, folder, self._functions)
         self._functions[reference] = function
         return reference
-
-
-def _split(values: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, object]]:
-    """Options of the node, and arguments of what it calls."""
-    options = {key: value for key, value in values.items() if key in _OPTIONS}
-    return options, {key: value for key, value in values.items() if key not in _OPTIONS}
-
-
-def _by_name(function: str | Function, arguments: Sequence[object]) -> Mapping[str, object]:
-    """Positional arguments under the names of their parameters."""
-    if not arguments:
-        return {}
-    if isinstance(function, str):
-        raise BuildError(f"give the arguments of {function} by name")
-    try:
-        return inspect.signature(function).bind_partial(*arguments).arguments
-    except (TypeError, ValueError) as error:
-        name = getattr(function, "__name__", repr(function))
-        raise BuildError(f"{name} does not take these arguments: {error}") from error
 
 
 def _name(handle: object) -> str:

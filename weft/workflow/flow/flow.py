@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -19,7 +19,7 @@ from weft.workflow.check.references import check_references
 from weft.workflow.document import Document, NodeSpec
 from weft.workflow.document.declarations import InputSpec
 from weft.workflow.document.defects import first_defect
-from weft.workflow.document.leaves import WorkflowNode
+from weft.workflow.document.leaves import ToolNode, WorkflowNode
 from weft.workflow.document.walk import walk
 from weft.workflow.document.write import to_yaml
 from weft.workflow.flow.building import Builder
@@ -34,7 +34,7 @@ from weft.workflow.portable import check_portable
 from weft.workflow.result import FlowResult
 from weft.workflow.run import FlowRun, RunSettings, check_unit
 from weft.workflow.toolset import Toolset
-from weft.workflow.unit import ONLY_PYTHON, Origin, Unit
+from weft.workflow.unit import ONLY_PYTHON, Origin, Unit, node_name
 from weft.workflow.view import GraphView, graph_view
 
 
@@ -145,6 +145,16 @@ class Flow(Builder):
     def nodes(self) -> Mapping[str, NodeSpec]:
         """The nodes at the top, by name."""
         return self.document.nodes
+
+    @property
+    def alternatives(self) -> Mapping[str, Sequence[str]]:
+        """The tools that may be called in the place of another, by the path of the node."""
+        steps = ((node_name(path), step) for path, step in walk(self.document.nodes))
+        return {
+            str(name): [other.tool for other in step.alternatives]
+            for name, step in steps
+            if isinstance(step, ToolNode) and step.alternatives
+        }
 
     @property
     def outputs(self) -> Mapping[str, Any]:

@@ -1,0 +1,80 @@
+"""Works that call the cheapest of several tools that works; each failure is a logged reroute."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.agents.tools import tool_logs
+from weft.core.values import ToolSpec
+from weft.engine.node import Inputs, NodeContext, Work
+from weft.planner.routing import Arrival, Cost, Errand, Goal, RoutedTool, Router, ToolGraph, Weights
+from weft.planner.routing.journey import Journey
+from weft.workflow.compile.policy import retry_of
+from weft.workflow.compile.services import Services
+from weft.workflow.document.leaves import ToolNode
+from weft.workflow.expressions import value_template
+from weft.workflow.flow.naming import free_name
+from weft.workflow.unit import Unit
+
+_RESULT: Final = Goal("the result")
+_WEIGHTS: Final = Weights(latency=0.0, money=1.0, call=0.0)
+"""What a document calls cost is all that counts, and how often a call works."""
+
+
+def tool(step: ToolNode, unit: Unit, services: Services) -> Work:
+    """Call the node's own tool, or the cheapest of its alternatives that has not failed yet.
+
+    What a call costs is divided by how often calls of that tool worked lately. Fails with
+    `RouteError` when all of them have failed.
+    """
+    graph = ToolGraph(_routed(step, unit, services))
+    choices = {
+        routed.name: (choice.tool, value_template(choice.arguments))
+        for routed, choice in zip(graph.tools.values(), step.choices, strict=True)
+    }
+
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        async def call(name: str) -> Any:
+            text, arguments = choices[name]
+            return await services.tools.call(unit, text, arguments.render(inputs))
+
+        router = Router(
+            graph, _Calls(call), weights=_WEIGHTS, history=services.history, logs=tool_logs
+        )
+        return await Journey(router, Errand(_RESULT), context, {}, _value).run()
+
+    return work
+
+
+def _routed(step: ToolNode, unit: Unit, services: Services) -> Iterator[RoutedTool]:
+    taken: list[str] = []
+    for place, choice in enumerate(step.choices, start=1):
+        name = free_name(choice.tool.rpartition(":")[2], taken)
+        taken.append(name)
+        yield RoutedTool(
+            name,
+            gives=_RESULT.wants,
+            cost=Cost(0.0, place if choice.cost is None else choice.cost),
+            timeout_s=step.timeout,
+            retry=retry_of(step.retry),
+            resource=services.tools.resource(unit, choice.tool),
+        )
+
+
+def _value(arrival: Arrival) -> Any:
+    return arrival.value
+
+
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """Implements `ToolRunner` for the choices of one node, whose arguments are its own."""
+
+    make: Callable[[str], Awaitable[Any]]
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ARG002 - the port
+        return await self.make(name)
