@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,7 +114,7 @@ def test_recursive_and_huge_types_end() -> None:
     assert len(type_text(tree)) < 200
     wide = record(**{f"m{index}": tree for index in range(100)})
     assert len(type_text(wide)) < 5_000
-    nested: dict[str, object] = STRING
+    nested: dict[str, Any] = STRING
     for _ in range(5_000):
         nested = {"anyOf": [nested, {"type": "array", "items": nested}]}
     assert len(type_text(nested)) < 200
