@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weft.cli.exit_codes import ExitCode
-from weft.cli.session import Session, Wishes
+from weft.cli.session import Wishes, flow_session
 
 if TYPE_CHECKING:
     from weft.workflow import Flow
@@ -24,12 +24,12 @@ async def compared(flow: Flow, inputs: Mapping[str, object], wishes: Wishes) -> 
     alone = replace(wishes, concurrency=1, cache=False, silent=True, events=None, timeline=None)
     async with Models() as models:
         await models.warm(flow.unit)
-        slow = Session(flow, inputs, alone, models)
+        slow = flow_session(flow, inputs, alone, models)
         code = await slow.run()
     if code is not ExitCode.SUCCEEDED:
         return code
     async with Models() as models:
         await models.warm(flow.unit)
-        fast = Session(flow, inputs, replace(wishes, cache=False), models)
+        fast = flow_session(flow, inputs, replace(wishes, cache=False), models)
         fast.serial_wall_s = slow.wall_s
         return await fast.run()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from weft.cli import console
 from weft.cli.document import document
@@ -20,10 +20,11 @@ from weft.cli.progress import Progress
 from weft.cli.progress.lines import LineProgress
 from weft.cli.progress.live import LiveProgress
 from weft.cli.progress.quiet import QuietProgress
-from weft.cli.questions import Questions
+from weft.cli.questions import Asked, Questions
 from weft.cli.report import print_outputs, print_report
 from weft.cli.reserved import stdout_reserved
 from weft.cli.speech import Speech
+from weft.cli.spoken import Spoken
 from weft.cli.text import clean
 from weft.cli.timeline.page import page
 from weft.core.budget import Budget
@@ -33,7 +34,7 @@ from weft.core.fakes import MemoryStore
 from weft.engine.trace import Trace
 
 if TYPE_CHECKING:
-    from weft.workflow import Flow, FlowResult, FlowRun, Models
+    from weft.workflow import Flow, FlowResult, Models
 
 _BY_STATUS = {
     "succeeded": ExitCode.SUCCEEDED,
@@ -48,6 +49,7 @@ class Wishes:
     """What the command line asks of a run, beside its inputs. `answers` are texts by node.
 
     `silent`: progress is shown, and nothing printed afterwards unless something went wrong.
+    `spoken`: what models write is printed while they write it.
     """
 
     as_json: bool = False
@@ -59,33 +61,58 @@ class Wishes:
     answers: Mapping[str, str] = field(default_factory=dict)
     cache: bool = True
     silent: bool = False
+    spoken: bool = False
+
+
+class UnderWay(Asked, Protocol):
+    """A run that has been prepared."""
+
+    async def wait(self) -> FlowResult:
+        """Run to the end."""
+
+
+Start = Callable[[Sequence[Listener]], UnderWay]
+"""Prepares the run of a program that `Listener`s listen to."""
 
 
 async def session(flow: Flow, inputs: Mapping[str, object], wishes: Wishes) -> ExitCode:
-    """One run on models of its own."""
+    """One run of a workflow, on models of its own."""
     from weft.workflow import Models
 
     async with Models() as models:
-        return await Session(flow, inputs, wishes, models).run()
+        return await flow_session(flow, inputs, wishes, models).run()
+
+
+def flow_session(
+    flow: Flow, inputs: Mapping[str, object], wishes: Wishes, models: Models
+) -> Session:
+    """The session of a workflow, on `models`, which whoever gives them closes."""
+
+    def start(listeners: Sequence[Listener]) -> UnderWay:
+        return flow.start(
+            inputs,
+            listeners=listeners,
+            store=None if wishes.cache else MemoryStore(),
+            models=models,
+            concurrency=wishes.concurrency,
+            deadline_s=wishes.deadline_s,
+        )
+
+    spec = flow.document.run.budget
+    budget = None if spec is None else Budget(spec.tokens, spec.time, spec.money)
+    return Session(start, wishes, budget)
 
 
 class Session:
-    """Runs `flow` once with `inputs`, on `models`, which whoever gives them closes.
+    """Runs once what `start` prepares, within `budget`, and shows it.
 
     `serial_wall_s`: what the same workflow took one node at a time, if that was measured.
     """
 
-    def __init__(
-        self,
-        flow: Flow,
-        inputs: Mapping[str, object],
-        wishes: Wishes,
-        models: Models,
-    ) -> None:
+    def __init__(self, start: Start, wishes: Wishes, budget: Budget | None = None) -> None:
         self.serial_wall_s: float | None = None
-        self._models = models
-        self._flow = flow
-        self._inputs = inputs
+        self._start = start
+        self._budget = budget
         self._wishes = wishes
         self._trace = Trace()
         self._speech = Speech()
@@ -106,6 +133,8 @@ class Session:
             listeners: list[Listener] = [self._trace, self._speech]
             if self._wishes.events is not None:
                 listeners.append(stack.enter_context(events_file(self._wishes.events)))
+            if self._wishes.spoken:
+                listeners.append(Spoken(self._progress))
             result = await self._result([*listeners, self._questions, self._progress])
         if self._questions.mistake is not None:
             raise self._questions.mistake
@@ -119,14 +148,7 @@ class Session:
         return code
 
     async def _result(self, listeners: list[Listener]) -> FlowResult:
-        run = self._flow.start(
-            self._inputs,
-            listeners=listeners,
-            store=None if self._wishes.cache else MemoryStore(),
-            models=self._models,
-            concurrency=self._wishes.concurrency,
-            deadline_s=self._wishes.deadline_s,
-        )
+        run = self._start(listeners)
         with interrupts(lambda: self._stop(run)):
             async with self._progress.shown(), asyncio.TaskGroup() as tasks:
                 answering = tasks.create_task(self._questions.serve(run, self._progress))
@@ -139,7 +161,7 @@ class Session:
         """How long the run took, in seconds."""
         return self._trace.wall_s
 
-    def _stop(self, run: FlowRun) -> None:
+    def _stop(self, run: UnderWay) -> None:
         self._interrupted = True
         run.cancel("interrupted")
 
@@ -148,12 +170,8 @@ class Session:
         if self._wishes.quiet:
             return QuietProgress(screen)
         if screen.is_terminal and not screen.is_dumb_terminal:
-            return LiveProgress(screen, self._trace, self._speech, self._budget())
+            return LiveProgress(screen, self._trace, self._speech, self._budget)
         return LineProgress(screen, self._trace)
-
-    def _budget(self) -> Budget | None:
-        spec = self._flow.document.run.budget
-        return None if spec is None else Budget(spec.tokens, spec.time, spec.money)
 
     def _exit_code(self) -> ExitCode:
         if self._interrupted:

@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from typing import Any, Protocol
 
+from pydantic import TypeAdapter, ValidationError
+
 from weft.core.errors import BuildError, WeftError
 from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
 from weft.core.values import Message
 from weft.workflow.clients import local, openai, vllm
-from weft.workflow.document.declarations import ModelSpec
+from weft.workflow.document.declarations import Model, ModelSpec
+from weft.workflow.document.defects import first_defect
 from weft.workflow.imports import build_error, function_of
 from weft.workflow.unit import Unit
 
 _KINDS = {"local": local, "openai": openai, "vllm": vllm}
+_DECLARED: TypeAdapter[ModelSpec] = TypeAdapter(Model)
 
 
 class ModelSource(Protocol):
@@ -48,11 +52,14 @@ class Models:
     def client(self, unit: Unit, name: str) -> ModelClient:
         if name in unit.clients:
             return unit.clients[name]
-        spec = unit.document.models[name]
-        key = repr((spec, unit.folder if ":" in spec.use else None))
-        if key not in self._clients:
-            self._clients[key] = self._make(unit, spec)
-        return self._clients[key]
+        return self._shared(unit.document.models[name], unit)
+
+    def of(self, declared: str | Mapping[str, Any]) -> ModelClient:
+        """The client of a model declared as under `models` of a workflow: `local:NAME`, say.
+
+        Functions that make clients are for workflow files. Raises: `BuildError`, `ModelError`.
+        """
+        return self._shared(_spec(declared), None)
 
     async def warm(self, unit: Unit) -> None:
         """Load weights and start servers that `unit` declares, so that no run waits for them.
@@ -73,7 +80,13 @@ class Models:
         if self._local is not None:
             await self._local.aclose()
 
-    def _make(self, unit: Unit, spec: ModelSpec) -> ModelClient:
+    def _shared(self, spec: ModelSpec, unit: Unit | None) -> ModelClient:
+        key = repr((spec, unit.folder if unit is not None and ":" in spec.use else None))
+        if key not in self._clients:
+            self._clients[key] = self._make(unit, spec)
+        return self._clients[key]
+
+    def _make(self, unit: Unit | None, spec: ModelSpec) -> ModelClient:
         check_model(spec)
         match spec.use:
             case "local":
@@ -82,6 +95,9 @@ class Models:
                 return openai.make(spec)
             case "vllm":
                 return vllm.make(spec)
+        if unit is None:
+            hint = "use local, vllm or openai"
+            raise BuildError(f"{spec.use} needs a workflow file that it stands in", hint=hint)
         make = _factory(unit, spec)
         try:
             client: ModelClient = make(spec.model, **spec.options)
@@ -133,6 +149,17 @@ def check_models(unit: Unit, given: Container[str] = ()) -> None:
         except WeftError as error:
             key = "options" if "option" in error.message else "use"
             unit.fail(build_error(error), ("models", name, key))
+
+
+def _spec(declared: str | Mapping[str, Any]) -> ModelSpec:
+    given = dict(declared) if isinstance(declared, Mapping) else declared
+    try:
+        spec: ModelSpec = _DECLARED.validate_python(given)
+    except ValidationError as error:
+        defect = first_defect(error, given)
+        hint = "local:NAME, vllm:NAME, or use, model, base_url, api_key_env, options"
+        raise BuildError(f"the model: {defect.message}", hint=hint) from error
+    return spec
 
 
 def _factory(unit: Unit, spec: ModelSpec) -> Callable[..., Any]:

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.core.errors import BuildError, DuplicateName, ToolNotFound
+from weft.core.fakes import FakeTools
+from weft.workflow.tool_sources import ToolSources
+
+FILE = '''
+import weft
+from math import sqrt
+
+@weft.tool
+def double(number: int) -> int:
+    """Twice a number."""
+    return 2 * number
+
+@weft.tool(name="half")
+def halved(number: int) -> float:
+    """Half a number."""
+    return number / 2
+'''
+
+
+@weft.tool
+def greet(name: str) -> str:
+    """Greet somebody."""
+    return f"hello {name}"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "more" / "tools.py"
+    path.parent.mkdir()
+    path.write_text(FILE)
+    return path
+
+
+def names(*sources: object) -> list[str]:
+    return [spec.name for spec in ToolSources(sources).runner.specs()]  # type: ignore[arg-type]
+
+
+def test_tools_come_from_functions_files_names_and_runners(file: Path) -> None:
+    assert names(greet, file) == ["greet", "double", "half"]
+    assert names(FakeTools(search=len), greet) == ["greet", "search"]
+    assert names() == []
+
+
+def test_one_tool_of_a_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(file.parent)
+    sources = ToolSources(["./tools.py:halved"])
+    assert asyncio.run(sources.runner.call("half", {"number": 3})) == 1.5
+    assert sources.paths(file.parent) == {"half": "./tools.py:halved"}
+
+
+def test_a_workflow_file_beside_or_above_names_the_tools(file: Path) -> None:
+    sources = ToolSources([str(file)])
+    assert sources.paths(file.parent) == {
+        "double": "./tools.py:double",
+        "half": "./tools.py:halved",
+    }
+    assert sources.paths(file.parent.parent)["double"] == "./more/tools.py:double"
+
+
+def test_a_workflow_file_elsewhere_cannot_name_them(file: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    with pytest.raises(BuildError, match="lies outside"):
+        ToolSources([file]).paths(elsewhere)
+    with pytest.raises(BuildError, match="cannot name the tool greet"):
+        ToolSources([greet]).paths(elsewhere)
+
+
+def test_what_is_no_tool_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.py"
+    empty.write_text("x = 1\n")
+    with pytest.raises(ToolNotFound, match=r"empty\.py defines no tools"):
+        ToolSources([empty])
+    with pytest.raises(ToolNotFound, match="there is no file"):
+        ToolSources([tmp_path / "missing.py"])
+    with pytest.raises(BuildError, match="is not a tool"):
+        names(len)
+
+
+def test_two_tools_of_one_name_are_refused(file: Path) -> None:
+    with pytest.raises(DuplicateName):
+        ToolSources([file, file])

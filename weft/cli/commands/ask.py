@@ -1,0 +1,238 @@
+"""`weft ask`: a model plans calls of your tools, weft runs them in parallel, the model concludes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weft.cli import console
+from weft.cli.commands.options import Debug
+from weft.cli.complaint import complaints
+from weft.cli.exit_codes import MEANINGS, ExitCode
+from weft.cli.given import inputs_file as json_file
+from weft.cli.given import seconds
+from weft.cli.text import clean
+from weft.core.budget import Budget
+
+if TYPE_CHECKING:
+    from weft.agents.agent import AgentOptions
+    from weft.cli.session import Wishes
+    from weft.core.events import Listener
+    from weft.workflow.asking import Asker, AskRun
+    from weft.workflow.tool_sources import ToolSources
+
+AGENTS = ("compiler", "divide", "react", "parallel-react")
+_STATUS = "\n".join(f"  {code:<5d}{meaning}" for code, meaning in MEANINGS.items())
+HELP = f"""Answer a question with tools.
+
+A model plans the calls; each one starts as soon as its own line of the plan is written and what it
+refers to is there. Then the model concludes, or plans again what failed.
+
+\b
+  weft ask "Which is cheaper, tea or coffee?" --tools ./tools.py --show-plan
+  weft ask "..." --tools ./tools.py --model vllm:qwen3-8b --save plan.yaml
+  weft run plan.yaml
+
+\b
+Agents:
+  compiler        a plan of calls that refer to one another (LLMCompiler)
+  divide          rounds of independent calls (Divide-Then-Aggregate)
+  react           one call at a time (ReAct)
+  parallel-react  the model's own parallel tool calls
+
+\b
+Exit status:
+{_STATUS}
+"""
+
+
+def ask(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to find out.")],
+    tools: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tools",
+            "-t",
+            metavar="PATH",
+            help="./tools.py, ./tools.py:name or package.module; repeat it for more. "
+            "The file is run.",
+        ),
+    ] = None,
+    agent: Annotated[
+        str, typer.Option(metavar="NAME", help=f"How it works: {', '.join(AGENTS)}.")
+    ] = "compiler",
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", "-m", metavar="MODEL", help="local:NAME, vllm:NAME, or with --base-url NAME."
+        ),
+    ] = "local:smollm2-135m-instruct",
+    base_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="An OpenAI-compatible server, with its /v1."),
+    ] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The variable that holds the server's key.")
+    ] = None,
+    show_plan: Annotated[
+        bool, typer.Option("--show-plan", help="Print what the model writes while it writes it.")
+    ] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="YAML",
+            help="Write the plan that worked as a workflow for `weft run` (agent compiler).",
+            dir_okay=False,
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="JSON",
+            help="A JSON Schema that the answer must fit.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    instructions: Annotated[
+        str, typer.Option(metavar="TEXT", help="Something more to tell the model.")
+    ] = "",
+    rounds: Annotated[int, typer.Option(metavar="N", help="At most so many plans.", min=1)] = 4,
+    calls: Annotated[int, typer.Option(metavar="N", help="At most so many calls.", min=0)] = 64,
+    constrain: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="Hold the plan to a grammar: auto, line (exact types), plan, never.",
+        ),
+    ] = "auto",
+    temperature: Annotated[
+        float, typer.Option(metavar="T", help="0: always the likeliest token.", min=0.0)
+    ] = 0.0,
+    max_tokens: Annotated[
+        int, typer.Option(metavar="N", help="At most so many tokens a model turn.", min=1)
+    ] = 1024,
+    tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="At most so many tokens in all.", min=1)
+    ] = None,
+    deadline: Annotated[
+        str | None, typer.Option(metavar="TIME", help="End the run then, such as 500ms, 30s or 2m.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(metavar="N", help="At most so many calls at once.", min=1)
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")
+    ] = False,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write every event, a JSON object a line.", dir_okay=False
+        ),
+    ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="HTML", help="Write a page with the run's Gantt chart.", dir_okay=False
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print the answer and nothing else.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """See `HELP`."""
+    deadline_s = None if deadline is None else seconds(deadline)
+    with complaints(debug=debug, as_json=as_json):
+        from weft.agents.agent import AgentOptions
+        from weft.cli.session import Wishes
+
+        options = AgentOptions(
+            rounds=rounds,
+            calls=calls,
+            schema=None if schema is None else json_file(schema),
+            constrain=_one_of(constrain, ("auto", "line", "plan", "never"), "--constrain"),
+            temperature=temperature,
+            max_tokens=max_tokens,
+            instructions=instructions,
+        )
+        wishes = Wishes(as_json, quiet, events, timeline, concurrency, deadline_s, spoken=show_plan)
+        budget = None if tokens is None else Budget(tokens=tokens)
+        asked = _Asked(question, _one_of(agent, AGENTS, "--agent"), options, budget, save)
+        code = asyncio.run(asked.answer(tools or (), _model(model, base_url, api_key_env), wishes))
+    raise typer.Exit(code)
+
+
+class _Asked:
+    """One question from the command line."""
+
+    def __init__(
+        self,
+        question: str,
+        agent: str,
+        options: AgentOptions,
+        budget: Budget | None,
+        save: Path | None,
+    ) -> None:
+        self._question = question
+        self._agent = agent
+        self._options = options
+        self._budget = budget
+        self._save = save
+
+    async def answer(
+        self, tools: Sequence[str], model: str | Mapping[str, Any], wishes: Wishes
+    ) -> ExitCode:
+        """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
+        from weft.cli.session import Session
+        from weft.workflow.asking import Asker
+        from weft.workflow.models import Models
+        from weft.workflow.tool_sources import ToolSources
+
+        async with Models() as models, ToolSources(tools) as sources:
+            if self._save is not None:
+                sources.paths(self._save.resolve().parent)  # better now than after the run
+            asker = Asker(sources.runner, models.of(model), self._agent, self._options)
+            runs: list[AskRun] = []
+
+            def start(listeners: Sequence[Listener]) -> AskRun:
+                runs.append(self._started(asker, wishes, listeners))
+                return runs[0]
+
+            code = await Session(start, wishes, self._budget).run()
+            if self._save is not None and code is ExitCode.SUCCEEDED:
+                self._write(runs[0], sources, model)
+            return code
+
+    def _started(self, asker: Asker, wishes: Wishes, listeners: Sequence[Listener]) -> AskRun:
+        from weft.workflow.asking import AskSettings
+
+        settings = AskSettings(listeners, wishes.concurrency, wishes.deadline_s, self._budget)
+        return asker.start(self._question, settings)
+
+    def _write(self, run: AskRun, sources: ToolSources, model: str | Mapping[str, Any]) -> None:
+        from weft.workflow.asking import saved
+
+        assert self._save is not None
+        text = saved(self._question, run.found, sources.paths(self._save.resolve().parent), model)
+        self._save.write_text(text, encoding="utf-8")
+        console.stderr().print(f"wrote {clean(str(self._save))}: weft run {clean(str(self._save))}")
+
+
+def _model(name: str, base_url: str | None, api_key_env: str | None) -> str | dict[str, Any]:
+    if base_url is None:
+        if api_key_env is not None:
+            raise typer.BadParameter("goes with --base-url", param_hint="--api-key-env")
+        return name
+    declared: dict[str, Any] = {"use": "openai", "model": name, "base_url": base_url}
+    return declared if api_key_env is None else {**declared, "api_key_env": api_key_env}
+
+
+def _one_of(value: str, there: Sequence[str], option: str) -> Any:
+    if value not in there:
+        raise typer.BadParameter(f"expected one of {', '.join(there)}", param_hint=option)
+    return value

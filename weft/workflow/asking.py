@@ -1,0 +1,176 @@
+"""A question to an agent that plans and calls tools: `ask`, and the run behind it.
+
+Puts tools, a model and an agent loop together. Knows no loop itself: see `weft.agents.loops`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.agents.agent import Agent, AgentOptions, Answer
+from weft.agents.loops import make_agent
+from weft.agents.merged import merged
+from weft.agents.reuse import ReusingTools
+from weft.core.budget import Budget
+from weft.core.errors import AgentError, BuildError
+from weft.core.events import Listener, Outcome
+from weft.core.ids import NodeId, run_id
+from weft.core.ports import Clock, ModelClient, ToolRunner
+from weft.engine import Ask, Graph, Limit, Node, Run, RunOptions
+from weft.workflow.models import Models
+from weft.workflow.planned import flow_of
+from weft.workflow.result import FlowResult
+from weft.workflow.tool_sources import Toolish, ToolSources
+
+ANSWER = NodeId("answer")
+DEFAULT_MODEL = "local:smollm2-135m-instruct"
+
+
+@dataclass(frozen=True, slots=True)
+class AskSettings:
+    """How a question is run: who listens, and within which bounds.
+
+    concurrency   at most so many calls at once
+    deadline_s    seconds until the run ends with what it has
+    budget        tokens, seconds and money that may be spent
+    """
+
+    listeners: Iterable[Listener] = ()
+    concurrency: int | None = None
+    deadline_s: float | None = None
+    budget: Budget | None = None
+    clock: Clock | None = None
+
+
+class AskRun:
+    """One question under way. Like `FlowRun`: `wait` carries it out, `cancel` ends it."""
+
+    def __init__(self, agent: Agent, question: str, settings: AskSettings) -> None:
+        if not question.strip():
+            raise BuildError("the question is empty", hint='weft ask "which is cheaper, ...?"')
+        limit = None if settings.budget is None else Limit(settings.budget)
+        self._run = Run(
+            Graph("ask", [Node(ANSWER, agent.work(question), kind="agent")], [ANSWER]),
+            RunOptions(settings.concurrency, deadline_s=settings.deadline_s, limit=limit),
+            run=run_id("ask", {"question": question, "agent": agent.name}),
+            clock=settings.clock,
+            listeners=settings.listeners,
+        )
+        self.outcome = Outcome("cancelled")
+
+    async def wait(self) -> FlowResult:
+        """Run to the end. The output `answer` is missing when there is none, and says why."""
+        result = await self._run.wait()
+        self.outcome = result.outcomes[ANSWER]
+        outputs: dict[str, Any] = {}
+        missing: dict[str, str] = {}
+        if self.outcome.ok:
+            outputs["answer"] = self.found.value
+        else:
+            missing["answer"] = str(self.outcome.failure or "nothing was answered")
+        return FlowResult(
+            result.run,
+            result.status,
+            outputs,
+            missing,
+            result.outcomes,
+            result.usage,
+            result.wall_s,
+            result.reasons,
+            result.leaked,
+        )
+
+    @property
+    def found(self) -> Answer:
+        """The answer with its calls and plans. Raises: `AgentError` when there is none."""
+        if not isinstance(self.outcome.value, Answer):
+            raise AgentError(str(self.outcome.failure or "nothing was answered"), node=ANSWER)
+        return self.outcome.value
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """End the run soon, keeping what is done; `wait` then returns."""
+        self._run.cancel(reason)
+
+    def answer(self, node: NodeId, value: Any) -> None:
+        """Answer the question of `node`. Raises: `UnknownReference` when it asks none."""
+        self._run.answer(node, value)
+
+    @property
+    def questions(self) -> Mapping[NodeId, Ask]:
+        """The nodes that wait for a person."""
+        return self._run.questions
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """An agent over given tools and a model, for any number of questions."""
+
+    tools: ToolRunner
+    model: ModelClient
+    agent: str = "compiler"
+    options: AgentOptions = field(default_factory=AgentOptions)
+
+    def start(self, question: str, settings: AskSettings | None = None) -> AskRun:
+        """Prepare a run. Raises: `BuildError` for an unknown agent or an empty question."""
+        tools = ReusingTools(self.tools)
+        loop = make_agent(self.agent, tools, self.model, self.options)
+        return AskRun(loop, question, settings or AskSettings())
+
+
+async def ask(
+    question: str,
+    *,
+    tools: Iterable[Toolish] = (),
+    model: ModelClient | str | Mapping[str, Any] = DEFAULT_MODEL,
+    agent: str = "compiler",
+    options: AgentOptions | None = None,
+    settings: AskSettings | None = None,
+) -> Answer:
+    """Let `agent` answer `question` with `tools`: plan calls, run them in parallel, conclude.
+
+        answer = await weft.ask("Which is cheaper?", tools=[price], model="vllm:qwen3-8b")
+        answer.value, answer.calls, answer.plans
+
+    Args:
+        tools: `@weft.tool` functions, tool runners, or paths such as "./tools.py"
+        model: a client, `local:NAME`, `vllm:NAME`, or a mapping as under `models` of a workflow
+        agent: compiler, divide, react or parallel-react
+        options: rounds, calls, the schema of the answer: see `AgentOptions`
+        settings: listeners, concurrency, deadline and budget
+
+    Raises: `BuildError` for what is wrong with the arguments, `AgentError` when there is no answer.
+    """
+    async with Models() as models, ToolSources(tools) as sources:
+        client = models.of(model) if isinstance(model, (str, Mapping)) else model
+        asker = Asker(sources.runner, client, agent, options or AgentOptions())
+        run = asker.start(question, settings)
+        await run.wait()
+        return run.found
+
+
+def saved(
+    question: str, answer: Answer, tools: Mapping[str, str], model: str | Mapping[str, Any]
+) -> str:
+    """The calls that led to `answer`, as a workflow file for `weft run`: a plan that worked.
+
+    `tools` says how the file declares each tool, `model` concludes in it. Raises: `BuildError` when
+    the agent made no plan.
+    """
+    if not answer.plans:
+        raise BuildError("this agent writes no plan to save", hint="use --agent compiler")
+    return flow_of(merged(answer), tools, question=question, model=model).to_yaml()
+
+
+def ask_sync(question: str, **given: Any) -> Answer:
+    """`ask` for programs without an event loop; the same arguments.
+
+    Raises: what `ask` raises, and `BuildError` inside an event loop.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(ask(question, **given))
+    raise BuildError("ask_sync inside an event loop", hint="write: await weft.ask(...)")
