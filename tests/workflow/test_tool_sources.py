@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.core.errors import BuildError, DuplicateName, ToolNotFound
+from weft.core.errors import BuildError, DuplicateName
 from weft.core.fakes import FakeTools
 from weft.workflow.tool_sources import ToolSources
 
@@ -77,9 +77,9 @@ def test_a_workflow_file_elsewhere_cannot_name_them(file: Path, tmp_path: Path) 
 def test_what_is_no_tool_is_refused_with_a_remedy(tmp_path: Path) -> None:
     empty = tmp_path / "empty.py"
     empty.write_text("x = 1\n")
-    with pytest.raises(ToolNotFound, match=r"empty\.py defines no tools"):
+    with pytest.raises(BuildError, match=r"empty\.py defines no tools"):
         ToolSources([empty])
-    with pytest.raises(ToolNotFound, match="there is no file"):
+    with pytest.raises(BuildError, match="there is no file"):
         ToolSources([tmp_path / "missing.py"])
     with pytest.raises(BuildError, match="is not a tool"):
         names(len)

@@ -15,6 +15,7 @@ from weft.agents.tools.joined import JoinedTools
 from weft.agents.tools.module import is_file, load_file, load_named
 from weft.core.errors import BuildError, ToolNotFound
 from weft.core.ports import ToolRunner
+from weft.workflow.imports import build_error
 
 Toolish = Tool[..., Any] | ToolRunner | str | Path
 """A tool, a runner of tools, `./tools.py`, `./tools.py:name`, `package.module[:name]`."""
@@ -24,7 +25,7 @@ class ToolSources:
     """All tools of `sources` behind one runner. Importing a file runs it: it is trusted.
 
     `declared` maps the names of tools that have an import path to it; `files` are theirs.
-    Raises: `BuildError`, `ToolNotFound`, `DuplicateName`.
+    Raises: `BuildError`, `DuplicateName`.
     """
 
     def __init__(self, sources: Iterable[Toolish]) -> None:
@@ -32,7 +33,10 @@ class ToolSources:
         self._toolbox = Toolbox()
         self._runners: list[ToolRunner] = []
         for source in sources:
-            self._take(source)
+            try:
+                self._take(source)
+            except ToolNotFound as error:
+                raise build_error(error) from error
         runners = [self._toolbox, *self._runners] if self._toolbox.names else self._runners
         self.runner: ToolRunner = (
             runners[0] if len(runners) == 1 else JoinedTools(*(runners or [self._toolbox]))

@@ -1,4 +1,4 @@
-"""`weft ask`: a model plans calls of your tools, weft runs them in parallel, the model concludes."""
+"""`weft ask`: a model plans calls of your tools, weft runs them, the model concludes."""
 
 from __future__ import annotations
 
