@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import weft
 from tests.workflow.test_asking import FINISH, PLAN, QUESTION, TOOLS, model
