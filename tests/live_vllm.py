@@ -32,6 +32,8 @@ _ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
+    # As `weft serve` does, see weft.serving.vllm.constraints.
+    "VLLM_ENFORCE_STRICT_TOOL_CALLING": "0",
 }
 
 
@@ -82,6 +84,7 @@ def _command(port: int, adapter: Path) -> list[str]:
         "max-model-len": CONTEXT,
         "scheduling-policy": "priority",
         "tool-call-parser": "hermes",
+        "structured-outputs-config.backend": "guidance",
         "lora-modules": f"{ADAPTER}={adapter}",
     }
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]

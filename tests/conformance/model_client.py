@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
@@ -46,6 +47,12 @@ SCHEMA = {
     "required": ["answer"],
     "additionalProperties": False,
 }
+
+GRAMMAR = """
+start: colour (" and " colour){1,2}
+colour: "red" | "green"
+"""
+IN_GRAMMAR = Reply("red and green")
 
 
 def asking(text: str = "Name some colours.", **fields: Any) -> ModelRequest:
@@ -265,6 +272,50 @@ class ModelClientConformance:
                 pytest.skip("no structured output")
             with pytest.raises(ModelRequestError, match="schema"):
                 await complete(client, asking(schema={"type": "no such type"}))
+
+        self.run(body)
+
+    def test_a_grammar_is_kept_where_promised_and_never_ignored(self) -> None:
+        async def body(client: ModelClient) -> None:
+            request = asking(grammar=GRAMMAR, sampling=Sampling(max_tokens=40, temperature=0))
+            if (await client.capabilities()).grammar:
+                answer = await complete(client, request)
+                assert re.fullmatch("(red|green)( and (red|green)){1,2}", answer.text)
+                assert answer.finish_reason == "stop"
+            else:
+                with pytest.raises(CapabilityError, match="grammar"):
+                    await complete(client, request)
+
+        self.run(body)
+
+    def test_a_wrong_grammar_is_a_request_error(self) -> None:
+        async def body(client: ModelClient) -> None:
+            if not (await client.capabilities()).grammar:
+                pytest.skip("no grammars")
+            with pytest.raises(ModelRequestError, match="grammar"):
+                await complete(client, asking(grammar="start: nobody"))
+
+        self.run(body)
+
+    def test_an_unfinished_answer_goes_on_where_promised_and_is_never_ignored(self) -> None:
+        async def body(client: ModelClient) -> None:
+            begun = (Message("user", "Name some colours."), Message("assistant", "Red, green"))
+            request = ModelRequest(begun, sampling=Sampling(max_tokens=LIMIT, temperature=0))
+            if (await client.capabilities()).continuation:
+                *events, answer = await events_of(client, request)
+                assert isinstance(answer, Completion)
+                texts = [event.text for event in events if isinstance(event, TextDelta)]
+                assert "".join(texts) == answer.text
+                assert answer.usage.completion_tokens > 0
+                assert not answer.text.startswith("Red, green")
+                closed = ModelRequest(
+                    (*begun, Message("user", "Go on.")), sampling=request.sampling
+                )
+                longer = await complete(client, closed)
+                assert longer.usage.prompt_tokens > answer.usage.prompt_tokens
+            else:
+                with pytest.raises(CapabilityError, match=r"go on|going on"):
+                    await complete(client, request)
 
         self.run(body)
 

@@ -5,10 +5,14 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
-from tests.conformance.model_client import CheckedModelConformance, ScriptedModelConformance
+from tests.conformance.model_client import (
+    IN_GRAMMAR,
+    CheckedModelConformance,
+    ScriptedModelConformance,
+)
 from tests.serving.openai.scripted import Endpoint, EndpointServer, plays
 from weft.core.fakes import FakeModel, Reply
-from weft.core.ports import ModelClient
+from weft.core.ports import Capabilities, ModelClient
 from weft.serving.fleet import Fleet, FleetOptions
 from weft.serving.openai import OpenAIModel
 
@@ -32,6 +36,24 @@ class TestFleetOfFakes(ScriptedModelConformance):
 
     def running(self) -> int:
         return sum(fake.running for fake in self.fakes)
+
+
+class TestFleetOfCapableFakes(TestFleetOfFakes):
+    # Nor is it held to a grammar.
+    test_a_wrong_grammar_is_a_request_error = None  # type: ignore[assignment]
+
+    @asynccontextmanager
+    async def playing(self, script: Callable[[bool], Reply]) -> AsyncIterator[ModelClient]:
+        offered = Capabilities(structured_output=True, grammar=True, continuation=True)
+        self.fakes = tuple(
+            FakeModel(
+                lambda asked: IN_GRAMMAR if asked.grammar else script(asked.schema is not None),
+                capabilities=offered,
+            )
+            for _ in range(2)
+        )
+        async with aclosing(Fleet(self.fakes, self.options)) as fleet:
+            yield fleet
 
 
 class TestPlainFleetOfFakes(TestFleetOfFakes):

@@ -5,10 +5,15 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
-from tests.conformance.model_client import CheckedModelConformance, ScriptedModelConformance
-from tests.serving.openai.scripted import Endpoint, EndpointServer, plays
+from tests.conformance.model_client import (
+    GRAMMAR,
+    IN_GRAMMAR,
+    CheckedModelConformance,
+    ScriptedModelConformance,
+)
+from tests.serving.openai.scripted import Endpoint, EndpointServer, Json, Script, plays
 from weft.core.fakes import FakeModel, Reply
-from weft.core.ports import ModelClient
+from weft.core.ports import Capabilities, ModelClient
 from weft.serving.openai import OpenAIModel
 
 
@@ -27,9 +32,26 @@ class TestFakeModel(ScriptedModelConformance):
         return self.fake.running
 
 
+class TestCapableFakeModel(TestFakeModel):
+    # Nor is it held to a grammar.
+    test_a_wrong_grammar_is_a_request_error = None  # type: ignore[assignment]
+
+    @asynccontextmanager
+    async def playing(self, script: Callable[[bool], Reply]) -> AsyncIterator[ModelClient]:
+        self.fake = FakeModel(
+            lambda request: IN_GRAMMAR if request.grammar else script(request.schema is not None),
+            capabilities=Capabilities(structured_output=True, grammar=True, continuation=True),
+        )
+        async with aclosing(self.fake):
+            yield self.fake
+
+
 class TestOpenAIModel(CheckedModelConformance):
     endpoint: Endpoint
     kind = "vllm"
+    version = Script(plain='{"version": "0.32.0"}')
+    # What is played reads no grammar.
+    test_a_wrong_grammar_is_a_request_error = None  # type: ignore[assignment]
 
     @pytest.fixture(autouse=True)
     def _server(self, endpoints: EndpointServer) -> None:
@@ -38,8 +60,9 @@ class TestOpenAIModel(CheckedModelConformance):
     @asynccontextmanager
     async def playing(self, script: Callable[[bool], Reply]) -> AsyncIterator[ModelClient]:
         self.endpoint = self.endpoints.add(
-            lambda body: plays(script("response_format" in body), body),
+            lambda body: plays(self._reply(script, body), body),
             model={"owned_by": self.kind},
+            version=self.version,
         )
         async with aclosing(OpenAIModel(self.endpoint.base_url, "m", idle_timeout_s=5)) as client:
             yield client
@@ -47,6 +70,15 @@ class TestOpenAIModel(CheckedModelConformance):
     def running(self) -> int:
         return self.endpoint.open
 
+    def _reply(self, script: Callable[[bool], Reply], body: Json) -> Reply:
+        held = body.get("structured_outputs") == {"grammar": GRAMMAR}
+        return IN_GRAMMAR if held else script("response_format" in body)
+
+
+class TestOpenAIModelOfOldVllm(TestOpenAIModel):
+    version = Script(plain='{"version": "0.10.2"}')
+
 
 class TestOpenAIModelOfUnknownServer(TestOpenAIModel):
     kind = "somebody"
+    version = Script(status=404, plain="")

@@ -103,6 +103,8 @@ def test_what_the_server_can_do_is_found_out(live_vllm: LiveVllm) -> None:
             prefix_reuse=True,
             prompt_logprobs=True,
             metrics=True,
+            grammar=True,
+            continuation=True,
             adapters=(ADAPTER,),
             max_context_tokens=CONTEXT,
         )

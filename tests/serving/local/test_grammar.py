@@ -148,6 +148,30 @@ def test_a_schema_may_be_any_mapping_and_cannot_loosen_the_style(play: Play) -> 
     assert '", "year": ' in play().answer(constrained(schema)).text
 
 
+def test_a_grammar_is_followed_and_its_words_are_not_taken_for_numbers(play: Play) -> None:
+    grammar = 'start: WORD{2,4} "."\nWORD: /base64(encode|decode)|[0-9]{25} ?/'
+    playback = play()
+    held = [playback.add(replace(constrained(None, seed), grammar=grammar)) for seed in range(20)]
+    playback.finish()
+    texts = [one.completion.text for one in held]
+    assert all(re.fullmatch(r"(base64(en|de)code|[0-9]{25} ?){2,4}\.", text) for text in texts)
+    assert {"encode", "decode"} <= set(re.findall("encode|decode", "".join(texts)))
+    assert any(re.search("[0-9]{25}", text) for text in texts)
+
+
+def test_text_of_a_grammar_that_was_cut_off_says_so(play: Play) -> None:
+    request = replace(constrained(None, max_tokens=3), grammar="start: /[a-z]{40}/")
+    answer = play().answer(request)
+    assert answer.finish_reason == "length"
+    assert 3 <= len(answer.text) < 40
+
+
+def test_a_grammar_that_is_none_is_refused_in_short(play: Play) -> None:
+    with pytest.raises(ModelRequestError, match="nobody") as raised:
+        play().answer(replace(constrained(None), grammar="start: nobody"))
+    assert len(str(raised.value)) < 500
+
+
 def test_stop_strings_and_a_schema_exclude_one_another(play: Play) -> None:
     request = replace(constrained(BOOK), sampling=Sampling(stop=("}",)))
     with pytest.raises(ModelRequestError, match="exclude"):

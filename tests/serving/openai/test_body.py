@@ -27,6 +27,32 @@ def test_a_plain_question_says_nothing_that_was_not_asked() -> None:
     }
 
 
+def test_a_grammar_for_a_vllm_that_reads_them() -> None:
+    server = Server("vllm", version=(0, 32))
+    request = question(grammar='start: "a"')
+    asked = body_of(request, server, server.capabilities(False))
+    assert asked["structured_outputs"] == {"grammar": 'start: "a"'}
+    with pytest.raises(CapabilityError, match="grammar"):
+        body(request, "llamacpp")
+    twice = question(grammar='start: "a"', extra={"structured_outputs": {"regex": "b"}})
+    with pytest.raises(ModelRequestError, match="structured_outputs"):
+        body_of(twice, server, server.capabilities(False))
+
+
+def test_an_unfinished_answer_is_gone_on_with() -> None:
+    asked = body(ModelRequest((Message("user", "hi"), Message("assistant", "Well, "))), "vllm")
+    assert asked["messages"][-1] == {"role": "assistant", "content": "Well, "}
+    assert (asked["continue_final_message"], asked["add_generation_prompt"]) == (True, False)
+    with pytest.raises(CapabilityError, match="go on"):
+        body(ModelRequest((Message("user", "hi"), Message("assistant", "Well, "))), "openai")
+
+
+def test_an_unfinished_answer_without_a_word_is_none() -> None:
+    asked = body(ModelRequest((Message("user", "hi"), Message("assistant", ""))), "vllm")
+    assert asked["messages"] == [{"role": "user", "content": "hi"}]
+    assert "continue_final_message" not in asked
+
+
 def test_sampling() -> None:
     sampling = Sampling(10, 0.0, 0.9, 40, ("END",), 7)
     fields = body(question(sampling=sampling), "vllm")

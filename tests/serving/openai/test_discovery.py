@@ -31,6 +31,7 @@ def test_vllm_is_known_by_its_owner(endpoints: EndpointServer) -> None:
     endpoint = endpoints.add(
         says("x"),
         model={"owned_by": "vllm", "max_model_len": 8192},
+        version=Script(plain='{"version": "0.32.0+cpu"}'),
         metrics=Script(plain=METRICS % "True"),
     )
     assert found(endpoint, priority=True) == Capabilities(
@@ -42,9 +43,21 @@ def test_vllm_is_known_by_its_owner(endpoints: EndpointServer) -> None:
         priority=True,
         prefix_reuse=True,
         prompt_logprobs=True,
+        grammar=True,
+        continuation=True,
         max_context_tokens=8192,
     )
-    assert endpoint.paths == ["v1/models", "metrics"]
+    assert endpoint.paths == ["v1/models", "version", "metrics"]
+
+
+@pytest.mark.parametrize("version", ["0.11.2", "0.9", "dev", "v0.2.0"])
+def test_grammars_are_not_expected_of_a_vllm_that_may_ignore_them(
+    endpoints: EndpointServer, version: str
+) -> None:
+    page = Script(plain=json.dumps({"version": version}))
+    offered = found(endpoints.add(says("x"), version=page))
+    assert offered.continuation
+    assert not offered.grammar
 
 
 def test_a_prefix_cache_that_is_off_is_not_claimed(endpoints: EndpointServer) -> None:

@@ -126,6 +126,7 @@ class Fleet:
                 request,
                 sampling=Sampling(max_tokens=1, temperature=0),
                 schema=None,
+                grammar=None,
                 tool_choice="auto",
                 logprobs=False,
             )

@@ -45,7 +45,8 @@ def next_leg(transcript: Transcript, offered: Capabilities) -> Leg | Completion 
 
 def _cuttable(request: ModelRequest) -> bool:
     """Whether the rest of the answer only depends on the tokens before it."""
-    held = request.schema is not None or request.tools or request.logprobs
+    held = request.schema is not None or request.grammar is not None
+    held = held or bool(request.tools) or request.logprobs
     return not held and request.extra.keys() <= _HARMLESS
 
 

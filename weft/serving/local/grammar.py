@@ -1,4 +1,4 @@
-"""JSON that fits a schema, enforced token by token with llguidance.
+"""JSON that fits a schema, or text of a grammar, enforced token by token with llguidance.
 
 Knows which tokens may follow; knows nothing of the model that picks among them.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from llguidance import LLMatcher
@@ -30,11 +30,12 @@ _REASON_CHARS = 300
 class Grammar:
     """Where one answer stands in its grammar.
 
-    Where the grammar leaves a choice, numbers are written without exponent and end at 20
+    `is_json`: where a schema leaves a choice, numbers are written without exponent and end at 20
     characters: it would let them grow without end, and a small model does.
     """
 
-    def __init__(self, matcher: LLMatcher, vocabulary: Vocabulary) -> None:
+    def __init__(self, matcher: LLMatcher, vocabulary: Vocabulary, *, is_json: bool) -> None:
+        self.is_json = is_json
         self._matcher = matcher
         self._vocabulary = vocabulary
         self._watch = NumberWatch()
@@ -46,13 +47,13 @@ class Grammar:
 
     @property
     def complete(self) -> bool:
-        """What has been written fits the schema as it stands."""
+        """What has been written fits as it stands."""
         return bool(self._matcher.is_accepting())
 
     def restrict(self, logits: NDArray[np.float32]) -> None:
         """Set the logits of tokens that cannot follow to -inf, in place. logits: [vocabulary]
 
-        Raises: `ModelRequestError` when the schema has become too complex to follow.
+        Raises: `ModelRequestError` when the grammar has become too complex to follow.
         """
         allowed = np.frombuffer(self._matcher.compute_logit_bias(), dtype=np.uint8) != 0
         self._check()
@@ -67,7 +68,8 @@ class Grammar:
         """Take the token that was drawn."""
         self._matcher.consume_token(token)
         self._check()
-        self._watch.read(self._vocabulary.bytes_of(token))
+        if self.is_json:
+            self._watch.read(self._vocabulary.bytes_of(token))
 
     def forced(self) -> list[int]:
         """Take and return the tokens that must follow now whatever the model says."""
@@ -82,7 +84,7 @@ class Grammar:
 
 
 class GrammarCompiler:
-    """Compiles schemas for one vocabulary; the last few are kept."""
+    """Compiles schemas and grammars for one vocabulary; the last few are kept."""
 
     def __init__(self, vocabulary: Vocabulary, options: LocalOptions) -> None:
         self._vocabulary = vocabulary
@@ -100,18 +102,33 @@ class GrammarCompiler:
             bounded = json.dumps(self._bounds.put_on(json.loads(plain)))
         except (TypeError, ValueError, RecursionError) as error:
             raise _refused(str(error)) from error
-        matcher = self._compiled.get(bounded) or self._compile(bounded, plain)
-        self._compiled[bounded] = matcher
-        self._compiled.move_to_end(bounded)
+        # where nothing fits the bounds, they are dropped
+        sources = [
+            LLMatcher.grammar_from_json_schema(schema, overrides=_STYLE)
+            for schema in (bounded, plain)
+        ]
+        return Grammar(self._matcher(sources), self._vocabulary, is_json=True)
+
+    def read(self, lark: str) -> Grammar:
+        """A fresh grammar from its text in llguidance's Lark dialect.
+
+        Raises: `ModelRequestError` for a text that is none.
+        """
+        matcher = self._matcher([LLMatcher.grammar_from_lark(lark)])
+        return Grammar(matcher, self._vocabulary, is_json=False)
+
+    def _matcher(self, sources: Sequence[str]) -> LLMatcher:
+        """A fresh matcher of the first of `sources` that can be enforced."""
+        matcher = self._compiled.get(sources[0]) or self._compile(sources)
+        self._compiled[sources[0]] = matcher
+        self._compiled.move_to_end(sources[0])
         if len(self._compiled) > _KEPT:
             self._compiled.popitem(last=False)
-        return Grammar(matcher.deep_copy(), self._vocabulary)
+        return matcher.deep_copy()
 
-    def _compile(self, bounded: str, plain: str) -> LLMatcher:
-        """The bounded schema's matcher, or the plain one's where nothing fits the bounds."""
-        for schema in (bounded, plain):
-            grammar = LLMatcher.grammar_from_json_schema(schema, overrides=_STYLE)
-            matcher = LLMatcher(self._vocabulary.trie, grammar, log_level=0)
+    def _compile(self, sources: Sequence[str]) -> LLMatcher:
+        for source in sources:
+            matcher = LLMatcher(self._vocabulary.trie, source, log_level=0)
             if not matcher.is_error():
                 return matcher
         raise _refused(matcher.get_error())
@@ -119,9 +136,15 @@ class GrammarCompiler:
 
 def _refused(reason: str) -> ModelRequestError:
     return ModelRequestError(
-        f"the schema cannot be enforced: {' '.join(reason.split())[:_REASON_CHARS]}",
+        f"the schema or grammar cannot be enforced: {_in_short(reason)}",
         hint="leave out what it names, and check that afterwards",
     )
+
+
+def _in_short(reason: str) -> str:
+    """What llguidance says, without the dump of its state and of the whole grammar."""
+    said = reason.partition("<state>")[0].partition("<backtrace>")[0]
+    return " ".join(said.split())[:_REASON_CHARS]
 
 
 def _plain(value: object) -> object:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from weft.core.errors import ModelRequestError
 from weft.core.ports.model import ModelRequest, Sampling
 from weft.serving.local.answer import Answer
-from weft.serving.local.grammar import GrammarCompiler
+from weft.serving.local.grammar import Grammar, GrammarCompiler
 from weft.serving.local.network import Habits
 from weft.serving.local.options import LocalOptions
 from weft.serving.local.row import Limits, Row
@@ -59,12 +59,18 @@ class Intake:
                 sampling.seed,
             ),
             Answer(self._vocabulary.bytes_of, sampling.stop),
-            self._grammars.start(request.schema) if request.schema is not None else None,
+            self._grammar(request),
             repeatable=temperature == 0.0 or sampling.seed is not None,
         )
 
+    def _grammar(self, request: ModelRequest) -> Grammar | None:
+        if request.schema is not None:
+            return self._grammars.start(request.schema)
+        return None if request.grammar is None else self._grammars.read(request.grammar)
+
     def _prompt(self, request: ModelRequest) -> list[int]:
-        prompt = list(request.prompt_token_ids) or self._vocabulary.encode_chat(request.messages)
+        prompt = list(request.prompt_token_ids)
+        prompt = prompt or self._vocabulary.encode_chat(request.messages, request.continues)
         strange = [token for token in prompt if not 0 <= token < self._vocabulary.size]
         if strange:
             raise ModelRequestError(
@@ -85,10 +91,10 @@ def _given(value: T | None, default: T) -> T:
 
 def _check(request: ModelRequest) -> None:
     _check_sampling(request.sampling)
-    if request.schema is not None and request.sampling.stop:
+    if (request.schema is not None or request.grammar is not None) and request.sampling.stop:
         raise ModelRequestError(
-            "a schema and stop strings exclude one another",
-            hint="the schema already says where the answer ends",
+            "a schema or grammar and stop strings exclude one another",
+            hint="it already says where the answer ends",
         )
     unknown = sorted(set(request.extra) - _EXTRA)
     if unknown:

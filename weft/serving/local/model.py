@@ -32,7 +32,8 @@ class LocalModel:
 
     A schema is enforced token by token and excludes `stop`. An answer that reaches `max_tokens`
     before its JSON is complete is a `ModelOutputError`, retryable where a second draw may be
-    shorter. `extra` takes `ignore_eos`: write on to `max_tokens`.
+    shorter. A grammar is enforced in the same way; text that was cut off by `max_tokens` says so by
+    its finish reason. `extra` takes `ignore_eos`: write on to `max_tokens`.
 
     Raises: `ModelNotFound` when `name_or_path` leads to no model.
     """
@@ -71,6 +72,8 @@ class LocalModel:
             prompt_token_ids=True,
             priority=True,
             prefix_reuse=True,
+            grammar=True,
+            continuation=True,
             max_context_tokens=self._context_tokens(),
         )
 

@@ -118,7 +118,7 @@ class Row:
         return "length" if len(self._answer.token_ids) >= self.limits.max_tokens else None
 
     def _check_json(self, reason: FinishReason) -> None:
-        if self._grammar is None:
+        if self._grammar is None or not self._grammar.is_json:
             return
         if reason == "length" and (self._cut or not self._grammar.complete):
             raise ModelOutputError(

@@ -55,8 +55,9 @@ class Vocabulary:
         """Read the tokenizer of a model folder. Raises: `CapabilityError`, `OSError`."""
         return cls(AutoTokenizer.from_pretrained(path, local_files_only=True), size, end_ids)
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
-        """The prompt of a conversation, with the opening of the answer.
+    def encode_chat(self, messages: Sequence[Message], unfinished: bool = False) -> list[int]:
+        """The prompt of a conversation, with the opening of the answer; `unfinished`: that is the
+        last message, which is left open.
 
         A special token that is spelt out in a message is broken up, so that what a tool or a user
         wrote cannot pose as another role.
@@ -68,6 +69,7 @@ class Vocabulary:
                 "this model has no chat template", hint="give prompt_token_ids instead of messages"
             )
         turns = [self._turn(message) for message in messages]
+        begun = turns.pop()["content"] if unfinished else ""
         try:
             text = self._tokenizer.apply_chat_template(
                 turns, tokenize=False, add_generation_prompt=True
@@ -76,7 +78,7 @@ class Vocabulary:
             Exception
         ) as error:  # a template is the model author's program: it may raise anything
             raise ModelRequestError(f"the chat template refuses these messages: {error}") from error
-        return self.encode(text)
+        return self.encode(text + begun)
 
     def encode(self, text: str) -> list[int]:
         """The token ids of `text`; adds none, reads special tokens that are spelt out."""

@@ -41,12 +41,14 @@ def body_of(
     if request.prompt_token_ids:
         body["prompt"] = list(request.prompt_token_ids)
     else:
-        body["messages"] = [_message(message) for message in request.messages]
+        body |= _conversation(request)
     if request.tools:
         body["tools"] = [_tool(tool, server) for tool in request.tools]
         body["tool_choice"] = request.tool_choice
     if request.schema is not None:
         body["response_format"] = _format(request.schema, server)
+    if request.grammar is not None:
+        body["structured_outputs"] = {"grammar": request.grammar}
     if tagged and server.kind in {"vllm", "sglang"}:
         body["skip_special_tokens"] = False
     return body | _sampling(request, server) | _extensions(request, server, offered)
@@ -66,6 +68,18 @@ def _check(request: ModelRequest, server: Server, offered: Capabilities) -> None
         raise CapabilityError(
             f"this server has no adapter {request.adapter!r}", hint=f"it lists: {there}"
         )
+    if request.grammar is not None and "structured_outputs" in request.extra:
+        raise ModelRequestError("a grammar and the extra field structured_outputs are two of one")
+    if request.grammar is not None and not offered.grammar:
+        raise CapabilityError(
+            "this server is not known to hold its output to a grammar",
+            hint="vLLM 0.12 or later does, as `weft serve` starts it, and so does a local model",
+        )
+    if request.continues and not offered.continuation:
+        raise CapabilityError(
+            "this server is not known to go on with an unfinished answer",
+            hint="end the messages with one of the user; vLLM and local models can go on",
+        )
     if request.prompt_token_ids and not offered.prompt_token_ids:
         raise CapabilityError(
             "this server is not known to take prompt token ids", hint="send messages instead"
@@ -77,6 +91,20 @@ def _check(request: ModelRequest, server: Server, offered: Capabilities) -> None
             "top_k is not part of the OpenAI protocol",
             hint="leave it out, or put it into the extra fields if you know the server takes it",
         )
+
+
+def _conversation(request: ModelRequest) -> Body:
+    """The messages; an unfinished answer that is still empty is the same as none."""
+    *before, last = request.messages
+    if not request.continues:
+        return {"messages": [_message(message) for message in request.messages]}
+    if not last.content and before:
+        return {"messages": [_message(message) for message in before]}
+    return {
+        "messages": [_message(message) for message in request.messages],
+        "continue_final_message": True,
+        "add_generation_prompt": False,
+    }
 
 
 def _sampling(request: ModelRequest, server: Server) -> Body:

@@ -16,6 +16,7 @@ import httpx2
 import openai
 
 from weft.core.errors import (
+    CapabilityError,
     InternalError,
     ModelError,
     ModelNotFound,
@@ -29,6 +30,7 @@ from weft.serving.openai.endpoint import Endpoint
 
 _TOLD_CHARS = 300
 _LONGEST_DELAY_S = 600.0  # A server must not put a program to sleep for good.
+_OTHER_DIALECT = "Invalid grammar specification"
 _BUSY = frozenset({429, 503, 529})
 _TRY_AGAIN = frozenset({408, 409, 425})
 
@@ -78,6 +80,19 @@ def status_error(
     if 300 <= status < 400:
         return ModelRequestError(said, hint="redirects are not followed: set base_url to its aim")
     return ModelRequestError(said)
+
+
+def of_grammar(error: WeftError) -> WeftError:
+    """The error of a request with a grammar: where the server's engine reads another dialect, that
+    is what is wrong, and not the grammar.
+    """
+    if not isinstance(error, ModelRequestError) or _OTHER_DIALECT not in error.message:
+        return error
+    return CapabilityError(
+        error.message,
+        hint="grammars are for llguidance: start vLLM with"
+        " --structured-outputs-config.backend guidance, as `weft serve` does",
+    )
 
 
 def _connection_error(error: BaseException, endpoint: Endpoint) -> ModelUnavailable:

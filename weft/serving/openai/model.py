@@ -19,10 +19,11 @@ from weft.serving.deadline import Deadline
 from weft.serving.openai.answer import Answer
 from weft.serving.openai.body import body_of, check_extra
 from weft.serving.openai.endpoint import Endpoint
+from weft.serving.openai.failure import of_grammar
 from weft.serving.openai.metrics import ServerMetrics, parse
 from weft.serving.openai.price import Price
 from weft.serving.openai.reading import Reading
-from weft.serving.openai.server import Server, caches_prefixes, is_vllm_version, recognise
+from weft.serving.openai.server import Server, caches_prefixes, recognise, vllm_version
 from weft.serving.text import FormatName, ReasoningStyle
 
 _DRAIN_S = 0.25
@@ -101,7 +102,7 @@ class OpenAIModel:
             return (await self._discover()).capabilities(self._priority)
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        with self._converted():
+        with self._converted(request):
             deadline = Deadline(request.timeout_s)
             server = await deadline.wait(self._discover())
             asked, splitter = self._reading.prepare(request)
@@ -144,11 +145,13 @@ class OpenAIModel:
         return {**self._extra_body, **body, "model": request.adapter or self.model}
 
     @contextmanager
-    def _converted(self) -> Iterator[None]:
+    def _converted(self, request: ModelRequest | None = None) -> Iterator[None]:
         try:
             yield
         except Exception as error:  # noqa: BLE001 (a border: nothing foreign may pass)
             failed = self._transport.failure(error, self._server.models if self._server else ())
+            if request is not None and request.grammar is not None:
+                failed = of_grammar(failed)
             if self._closed:
                 failed = ModelUnavailable(f"the client of {self.model} is closed", retryable=False)
             raise failed from None
@@ -162,9 +165,10 @@ class OpenAIModel:
     async def _ask(self) -> Server:
         transport, endpoint = self._transport, self._endpoint
         server = recognise(await transport.get(endpoint.url("models")), self.model)
-        if server.kind == "other":
-            version = await transport.find(endpoint.root_url("version"))
-            server = replace(server, kind="vllm") if is_vllm_version(version) else server
+        if server.kind in {"other", "vllm"}:
+            version = vllm_version(await transport.find(endpoint.root_url("version")))
+            kind = server.kind if version is None else "vllm"
+            server = replace(server, kind=kind, version=version)
         if server.kind == "vllm":
             page = await transport.find(endpoint.root_url("metrics")) or b""
             server = replace(

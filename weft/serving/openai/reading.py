@@ -29,7 +29,7 @@ class Reading:
         """What to ask the server, and what finds reasoning and calls in its answer.
 
         None where the text is the answer. Prompts of token ids are continued, not answered. Output
-        that the server holds to a schema is JSON from its first character.
+        that the server holds to a schema or grammar is nothing else from its first character.
 
         Raises: `ModelRequestError` for a wrong schema.
         """
@@ -40,7 +40,8 @@ class Reading:
             if request.schema is not None:
                 check_schema(request.schema)
             asked = spell(request, self.tool_format)
-        return asked, None if asked.schema is not None else self._splitter(request)
+        held = asked.schema is not None or asked.grammar is not None
+        return asked, None if held else self._splitter(request)
 
     def _splitter(self, request: ModelRequest) -> Splitter | None:
         spelling = None

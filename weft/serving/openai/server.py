@@ -26,6 +26,9 @@ _OWNERS: Mapping[str, Kind] = {
     "system": "openai",
 }
 SELF_HOSTED: frozenset[Kind] = frozenset({"vllm", "sglang", "llamacpp"})
+# Older ones take the field that carries a grammar for one they do not know, and leave it unread.
+_GRAMMARS_SINCE = (0, 12)
+_NUMBERS = re.compile(r"v?(\d{1,6})\.(\d{1,6})")
 _PREFIX_CACHING = re.compile(
     r'^vllm:cache_config_info\{[^}]*enable_prefix_caching="True"', re.MULTILINE
 )
@@ -64,6 +67,7 @@ class Server:
     adapters: tuple[str, ...] = ()
     prefix_caching: bool = False
     metrics: bool = False
+    version: tuple[int, int] | None = None
 
     def capabilities(self, priority: bool) -> Capabilities:
         """What to expect. `priority` is told by who started the server: it does not say.
@@ -80,6 +84,8 @@ class Server:
             prefix_reuse=self.prefix_caching,
             prompt_logprobs=self.kind == "vllm",
             metrics=self.metrics,
+            grammar=self.version is not None and self.version >= _GRAMMARS_SINCE,
+            continuation=self.kind == "vllm",
             adapters=self.adapters,
             max_context_tokens=self.max_context_tokens,
         )
@@ -113,14 +119,19 @@ def _adapters(base: _Model, models: Sequence[_Model]) -> tuple[str, ...]:
     return tuple(entry.id for entry in models if entry.parent in names)
 
 
-def is_vllm_version(answer: bytes | None) -> bool:
-    """True for what vLLM, and no other server known to us, answers to `/version`."""
+def vllm_version(answer: bytes | None) -> tuple[int, int] | None:
+    """The version in what vLLM, and no other server known to us, answers to `/version`.
+
+    (0, 0) for one that is not numbered in its way.
+    """
     if answer is None:
-        return False
+        return None
     try:
-        return bool(_Version.model_validate_json(answer).version)
+        version = _Version.model_validate_json(answer).version
     except ValidationError:
-        return False
+        return None
+    numbers = _NUMBERS.match(version)
+    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0) if version else None
 
 
 def caches_prefixes(metrics: bytes | None) -> bool:

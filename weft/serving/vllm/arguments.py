@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from weft.serving.vllm.adapters import adapter_arguments
+from weft.serving.vllm.constraints import constraint_arguments
 from weft.serving.vllm.installed import Engine
 from weft.serving.vllm.machine import Machine
 from weft.serving.vllm.memory import kv_cache_bytes
@@ -46,6 +47,7 @@ def arguments(
         *_values(spec),
         *_switches(spec, engine),
         *_memory(spec, engine, machine),
+        *constraint_arguments(spec, engine),
         *adapter_arguments(spec.adapters, spec.name),
         *_parsers(spec),
         *speculative_arguments(spec.decode, engine.platform, weights.draft),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from weft.core.errors import SpecError
+from weft.serving.vllm.constraints import constraint_environment
 from weft.serving.vllm.installed import Engine
 from weft.serving.vllm.machine import Machine
 from weft.serving.vllm.spec import ServeSpec
@@ -25,7 +26,7 @@ def environment(
         added |= _cpu(spec, machine, replica)
     if spec.api_key_env is not None:
         added["VLLM_API_KEY"] = _key(spec.api_key_env)
-    return added
+    return added | constraint_environment(spec, engine)
 
 
 def _cpu(spec: ServeSpec, machine: Machine, replica: int) -> dict[str, str]:
