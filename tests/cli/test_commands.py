@@ -23,6 +23,7 @@ COMMANDS = [
     "ps",
     "stop",
     "gateway",
+    "mcp",
     "check",
     "graph",
     "init",

@@ -44,6 +44,8 @@ def test_the_other_blocks() -> None:
         around, inner = AROUND.replace(", notes: [string]", ""), textwrap.indent(text, "  ")
         if text.startswith("models:"):
             around, inner = re.sub(r"models: .*\n", text, around), ""
+        if text.startswith("tools:"):
+            around, inner = re.sub(r"tools: .*\n", text, around), ""
         flow = weft.loads(f"{around}nodes:\n{HITS}{inner}outputs: {{o: '{{{{ hits }}}}'}}\n")
         check_models(flow.unit)
 

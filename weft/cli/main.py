@@ -12,6 +12,8 @@ from weft.cli.commands.gateway import HELP as GATEWAY_HELP
 from weft.cli.commands.gateway import gateway
 from weft.cli.commands.graph import graph
 from weft.cli.commands.init import init
+from weft.cli.commands.mcp import HELP as MCP_HELP
+from weft.cli.commands.mcp import mcp
 from weft.cli.commands.model import model
 from weft.cli.commands.plan_serve import plan_serve
 from weft.cli.commands.ps import ps
@@ -48,6 +50,7 @@ app.command("serve", help=SERVE_HELP)(serve)
 app.command("ps")(ps)
 app.command("stop")(stop)
 app.command("gateway", help=GATEWAY_HELP)(gateway)
+app.command("mcp", help=MCP_HELP)(mcp)
 app.command("plan-serve")(plan_serve)
 for _command in (check, doctor, graph, init, schema, version):
     app.command()(_command)

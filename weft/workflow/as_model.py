@@ -9,7 +9,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 
-from weft.core.errors import BuildError, CapabilityError, ModelUnavailable
+from weft.core.errors import CapabilityError, ModelUnavailable
 from weft.core.events import Event, NodeFinished
 from weft.core.ids import RunId
 from weft.core.ports import (
@@ -23,13 +23,12 @@ from weft.core.ports import (
 from weft.core.values import AUTOREGRESSIVE, Completion
 from weft.workflow.chat_answer import Speech, answer_of, as_text, speaker_of
 from weft.workflow.chat_inputs import ChatInputs
-from weft.workflow.document.leaves import AskNode
-from weft.workflow.document.walk import walk
 from weft.workflow.flow import Flow
 from weft.workflow.models import ModelSource
 from weft.workflow.result import FlowResult
 from weft.workflow.run import FlowRun
 from weft.workflow.run_failure import why_failed, why_missing
+from weft.workflow.unattended import check_unattended
 
 EXTRA_FIELDS = frozenset({"inputs", "stream"})
 """What it reads of `ModelRequest.extra`. `stream`: False keeps the answer back until it is whole,
@@ -59,7 +58,7 @@ class FlowModel:
         progress: bool = False,
     ) -> None:
         flow.check()
-        _check_nobody_is_asked(flow)
+        check_unattended(flow, "a model")
         self._flow = flow
         self._models = models
         self._progress = progress
@@ -124,6 +123,8 @@ class FlowModel:
             "prompt token ids": bool(request.prompt_token_ids),
             "tools": bool(request.tools) and request.tool_choice != "none",
             "an answer that fits a schema": request.schema is not None,
+            "an answer in a grammar": request.grammar is not None,
+            "going on with an answer": request.continues,
             "logprobs": request.logprobs,
             "adapters": request.adapter is not None,
             f"the decoder {request.decode.method!r}": request.decode != AUTOREGRESSIVE,
@@ -166,11 +167,3 @@ class FlowModel:
 
     def _is_closed(self) -> ModelUnavailable:
         return ModelUnavailable(f"{self.model} is closed")
-
-
-def _check_nobody_is_asked(flow: Flow) -> None:
-    for unit in flow.unit.everything():
-        for path, step in walk(unit.document.nodes):
-            if isinstance(step, AskNode):
-                message = f"the workflow {flow.name} asks a person, and a model has nobody to ask"
-                unit.fail(BuildError(message, hint="make it an input"), path, at_key=True)

@@ -28,7 +28,7 @@ def tool_of(unit: Unit, text: str) -> Tool[..., Any]:
     Raises: `ToolNotFound` or `BuildError`.
     """
     declared = unit.document.tools.get(text)
-    reference = text if declared is None else declared.use
+    reference = text if declared is None else declared.use or text
     known = unit.functions.get(reference)
     if known is None:
         tool = resolve(_from_root(unit, reference), unit.root)

@@ -12,7 +12,7 @@ def check_portable(unit: Unit) -> None:
     """Raise `BuildError` for the first function or client that no file can name."""
     document = unit.document
     for name, tool in document.tools.items():
-        _check(tool.use, f"the tool `{name}`", unit)
+        _check(tool.use or "", f"the tool `{name}`", unit)
     for path, step in walk(document.nodes):
         if isinstance(step, CallNode):
             _check(step.call, f"the node `{node_name(path)}`", unit)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.core.budget import Budget
-from weft.core.errors import InputError, UnknownReference
+from weft.core.errors import BuildError, InputError, ToolError, UnknownReference
 from weft.core.events import Listener
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
@@ -18,9 +18,11 @@ from weft.workflow.compile import Compiler, Names, Services
 from weft.workflow.compile.compiler import kept
 from weft.workflow.compile.policy import limit_of
 from weft.workflow.document.defects import closest
+from weft.workflow.imports import build_error
 from weft.workflow.inputs import check_inputs
 from weft.workflow.models import GivenModels, Models, ModelSource, check_models
 from weft.workflow.result import FlowResult, flow_result
+from weft.workflow.sources import check_source, sources_in
 from weft.workflow.stores import default_store
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
@@ -73,7 +75,7 @@ class FlowRun:
     def __init__(self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings) -> None:
         self._document = unit.document
         self._inputs = check_inputs(unit.document, inputs)
-        tools = Toolset(settings.tools)
+        self._tools = tools = Toolset(settings.tools)
         self._own_models = Models()
         models = _models(unit, settings.models, self._own_models)
         check_unit(unit, tools, settings.models)
@@ -108,6 +110,7 @@ class FlowRun:
         try:
             result = await self._run.wait()
         finally:
+            await self._tools.aclose()
             await self._own_models.aclose()
             if self._own_store is not None:
                 await self._own_store.aclose()
@@ -141,8 +144,11 @@ def check_unit(
 
     What a given source of models makes of declarations is not checked.
     """
-    if models is None or isinstance(models, Mapping):
-        for included in unit.everything():
+    for included in unit.everything():
+        for name in sources_in(included):
+            if not tools.replaces(name):
+                check_source(included, name)
+        if models is None or isinstance(models, Mapping):
             check_models(included, models or ())
     Types(unit, tools).check()
     resources = [*unit.document.models, *unit.document.tools, *tools.resources]
@@ -151,6 +157,24 @@ def check_unit(
             hint = closest(name, resources) or "it has no models and no tools"
             error = UnknownReference(f"there is no model or tool called `{name}`", hint=hint)
             unit.fail(error, ("run", "limits", name), at_key=True)
+
+
+async def check_connected(unit: Unit) -> None:
+    """Like `check_unit`, with the tools that servers really offer: starts and ends them.
+
+    Raises: `BuildError`.
+    """
+    tools = Toolset()
+    try:
+        for included in unit.everything():
+            for name in sources_in(included):
+                try:
+                    await tools.start(included, name)
+                except (ToolError, BuildError) as error:
+                    included.fail(build_error(error), ("tools", name, "mcp"), at_key=True)
+        check_unit(unit, tools)
+    finally:
+        await tools.aclose()
 
 
 def _models(

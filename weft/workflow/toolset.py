@@ -5,18 +5,28 @@ Knows no graph. Tools given for the run take the place of declared ones of the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.agents.tools import Tool, Toolbox
+from weft.agents.tools.suggestion import suggestion
+from weft.core.errors import ToolNotFound
 from weft.core.ports import ToolRunner
 from weft.core.values import ToolSpec
 from weft.workflow.imports import Function, function_of, tool_of
+from weft.workflow.sources import Source, called, open_source, source_of
 from weft.workflow.unit import Unit
+
+_ANYTHING = {"type": "object"}
 
 
 class Toolset:
-    """Finds and calls the tools and functions of units; imports each when first needed."""
+    """Finds and calls the tools and functions of units; imports each when first needed.
+
+    Servers are started when first needed, too, and ended by `aclose`; what their tools take and
+    return is not known before.
+    """
 
     def __init__(self, given: ToolRunner | None = None) -> None:
         self._given = given
@@ -24,6 +34,8 @@ class Toolset:
         self._toolbox = Toolbox()
         self._names: dict[tuple[Unit, str], str] = {}
         self._functions: dict[tuple[Unit, str], Function] = {}
+        self._sources: dict[tuple[Unit, str], Source] = {}
+        self._known: dict[tuple[Unit, str], dict[str, ToolSpec]] = {}
 
     def spec(self, unit: Unit, text: str) -> ToolSpec:
         """What is known of the tool that `text` means in `unit`.
@@ -31,10 +43,63 @@ class Toolset:
         Raises: `ToolNotFound` or `BuildError` when it cannot be imported.
         """
         given = self._given_specs.get(_short(text))
-        return given if given is not None else self._tool(unit, text).spec
+        if given is not None:
+            return given
+        source = source_of(unit, text)
+        if source is None:
+            return self._tool(unit, text).spec
+        name = called(*source)
+        known = self._known.get((unit, source[0]))
+        if known is None:
+            return ToolSpec(name, "", _ANYTHING)
+        if name not in known:
+            there = suggestion(name, known)
+            raise ToolNotFound(f"`{source[0]}` has no tool `{source[1]}`", hint=there)
+        return known[name]
+
+    async def offered(self, unit: Unit, texts: Sequence[str]) -> tuple[ToolSpec, ...]:
+        """What is known of several tools; the name of a server stands for all of its tools.
+
+        Starts the servers. Raises: `ToolError`, `BuildError`.
+        """
+        found: dict[str, ToolSpec] = {}
+        for text in texts:
+            for spec in await self._offer(unit, text):
+                found[spec.name] = spec
+        return tuple(found.values())
+
+    async def start(self, unit: Unit, name: str) -> Source:
+        """The server that `unit` declares as `name`, running. Raises: `ToolError`, `BuildError`."""
+        key = unit, name
+        if key not in self._sources:
+            self._sources[key] = open_source(unit, name)
+        source = self._sources[key]
+        await source.start()
+        self._known[key] = {spec.name: spec for spec in source.specs()}
+        return source
+
+    async def aclose(self) -> None:
+        """End all servers that were started."""
+        closing = [asyncio.create_task(source.aclose()) for source in self._sources.values()]
+        if not closing:
+            return
+        try:
+            await asyncio.wait(closing)
+        except asyncio.CancelledError:
+            for task in closing:  # they end at once then
+                task.cancel()
+            await asyncio.wait(closing)
+            raise
+
+    def replaces(self, name: str) -> bool:
+        """True when tools given for the run stand in for those of the server `name`."""
+        return any(given.startswith(f"{name}_") for given in self._given_specs)
 
     def resource(self, unit: Unit, text: str) -> str | None:
         """The class of slots that a call of the tool takes."""
+        source = source_of(unit, text)
+        if source is not None:
+            return source[0]
         declared = text if text in unit.document.tools else None
         if text in unit.document.run.limits or _short(text) in self._given_specs:
             return declared
@@ -50,6 +115,10 @@ class Toolset:
         """Call the tool. Raises: what `ToolRunner.call` raises."""
         if self._given is not None and _short(text) in self._given_specs:
             return await self._given.call(_short(text), arguments)
+        source = source_of(unit, text)
+        if source is not None:
+            running = await self.start(unit, source[0])
+            return await running.call(called(*source), arguments)
         self._tool(unit, text)
         return await self._toolbox.call(self._names[unit, text], arguments)
 
@@ -59,6 +128,17 @@ class Toolset:
         if key not in self._functions:
             self._functions[key] = function_of(unit, reference)
         return self._functions[key]
+
+    async def _offer(self, unit: Unit, text: str) -> Sequence[ToolSpec]:
+        source = source_of(unit, text)
+        if source is None or _short(text) in self._given_specs:
+            return [self.spec(unit, text)]
+        name, tool = source
+        if self.replaces(name) and not tool:
+            specs = self._given_specs.items()
+            return [spec for given, spec in specs if given.startswith(f"{name}_")]
+        running = await self.start(unit, name)
+        return [self.spec(unit, text)] if tool else running.specs()
 
     def _tool(self, unit: Unit, text: str) -> Tool[..., Any]:
         key = unit, text
@@ -76,5 +156,5 @@ class Toolset:
 
 
 def _short(text: str) -> str:
-    """The tool's own name, where `text` is an import path."""
-    return text.rpartition(":")[2]
+    """The tool's own name, where `text` is an import path or leads to a tool of a server."""
+    return text.rpartition(":")[2].replace(".", "_")

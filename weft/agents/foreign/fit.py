@@ -18,7 +18,7 @@ from referencing import Registry
 from weft.agents.foreign.text import shown
 from weft.core.values import JsonSchema
 
-_STEPS: Final = 50_000
+_STEPS: Final = 200_000
 _REFERENCE: Final = 50  # steps: following one takes longer than comparing
 _MOST_ERRORS: Final = 50
 _MOST_UNIQUE: Final = 1_000

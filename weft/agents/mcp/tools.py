@@ -31,6 +31,7 @@ from weft.core.values import ToolSpec
 
 _FIRST_DELAY_S: Final = 0.1
 _LONGEST_DELAY_S: Final = 5.0
+_STEPS: Final = 50_000
 
 
 class McpTools:
@@ -204,7 +205,7 @@ def _checked(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """`arguments` as plain data that fits. Raises: `ToolArgumentError`."""
     try:
         plain: dict[str, Any] = from_json(to_json(dict(arguments)), allow_inf_nan=False)
-        why = misfit(plain, spec.parameters)
+        why = misfit(plain, spec.parameters, _STEPS)
     except (ValueError, TooMuchToCheck) as error:
         raise ToolArgumentError(f"{spec.name}: JSON cannot hold this: {error}") from error
     if why is not None:

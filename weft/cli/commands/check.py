@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,10 @@ def check(
         list[Path],
         typer.Argument(metavar="FILE", help="Workflows.", exists=True, dir_okay=False),
     ],
+    connect: Annotated[
+        bool,
+        typer.Option("--connect", help="Start the servers that tools come from, and ask them."),
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Check workflows: syntax, references, types, tools. Nothing runs, no model is called.
@@ -33,6 +38,8 @@ def check(
             try:
                 flow = load(file)
                 flow.check()
+                if connect:
+                    asyncio.run(flow.check_connected())
             except WeftError as error:
                 if debug:
                     raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NoReturn
 
+from weft.agents.foreign import identifier
 from weft.core.errors import (
     BuildError,
     CycleError,
@@ -27,6 +28,7 @@ from weft.workflow.document.step import Step
 from weft.workflow.document.walk import bodies, walk
 from weft.workflow.expressions import BadExpression
 from weft.workflow.source import Path
+from weft.workflow.sources import source_of
 from weft.workflow.unit import Unit, node_name
 from weft.workflow.uses import Use, uses, uses_of
 
@@ -214,8 +216,24 @@ class _References:
                     self._tool(other.tool, (*path, "alternatives", index, "tool"))
 
     def _tool(self, tool: str, path: Path) -> None:
-        if ":" not in tool and tool not in self._document.tools:
+        source = source_of(self._unit, tool)
+        if source is not None:
+            self._tool_of_source(*source, path)
+        elif ":" not in tool and tool not in self._document.tools:
             self._unknown("tool", tool, path, list(self._document.tools))
+
+    def _tool_of_source(self, name: str, tool: str, path: Path) -> None:
+        """One tool of a server; a model may also be offered all of them."""
+        only = self._document.tools[name].only
+        error: BuildError | None = None
+        if not tool and path[-1] == "tool":
+            hint = f"name one of its tools: {name}.{only[0] if only else 'some_tool'}"
+            error = UnknownReference(f"`{name}` is a server, not a tool", hint=hint)
+        elif tool and only and identifier(tool) not in map(identifier, only):
+            hint = closest(tool, only) or "add it to `only`"
+            error = UnknownReference(f"`{tool}` is not among the tools of `{name}`", hint=hint)
+        if error is not None:
+            self._unit.fail(error, path)
 
     def _wait(self, need: Need, scope: Scope, needs: Needs) -> None:
         symbol = self._resolve(need, scope, frozenset())

@@ -32,6 +32,7 @@ from weft.workflow.document.walk import Inside, bodies
 from weft.workflow.expressions import value_template
 from weft.workflow.imports import Function, build_error
 from weft.workflow.source import Path
+from weft.workflow.sources import source_of
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
 from weft.workflow.uses import Use, all_names, uses, uses_of
@@ -69,8 +70,9 @@ class Types:
         if self._checked:
             return
         self._checked = True
-        for name in self._unit.document.tools:
-            self._spec(name, ("tools", name, "use"))
+        for name, declared in self._unit.document.tools.items():
+            if not declared.is_source:
+                self._spec(name, ("tools", name, "use"))
         scope = self._top()
         self._check_nodes(self._unit.document.nodes, ("nodes",), scope)
         for name, value in self._unit.document.outputs.items():
@@ -238,7 +240,8 @@ class Types:
                     self._check_choice(step, index, path, scope)
             case ModelNode():
                 for index, tool in enumerate(step.tools):
-                    self._spec(tool, (*path, "tools", index))
+                    if source_of(self._unit, tool) != (tool, ""):  # a server stands for all it has
+                        self._spec(tool, (*path, "tools", index))
             case WorkflowNode():
                 unit = self._unit.includes[step.workflow]
                 parameters = Parameters.of_workflow(unit.document)

@@ -9,6 +9,7 @@ from weft.engine.node import Cache
 from weft.workflow.document.leaves import CallNode, ModelNode, ReduceNode, ToolNode, WorkflowNode
 from weft.workflow.document.step import Step
 from weft.workflow.document.walk import walk
+from weft.workflow.sources import source_of
 from weft.workflow.unit import Unit
 
 _AROUND = frozenset(
@@ -45,8 +46,7 @@ def _declarations(step: Step, unit: Unit) -> list[object]:
             found.append(document.models[inner.model].model_dump(mode="json"))
         elif isinstance(inner, ToolNode):
             for choice in inner.choices:
-                declared = document.tools.get(choice.tool)
-                found += _function(choice.tool if declared is None else declared.use, unit)
+                found += _tool(choice.tool, unit)
         elif isinstance(inner, CallNode):
             found += _function(inner.call, unit)
         elif isinstance(inner, ReduceNode):
@@ -55,6 +55,15 @@ def _declarations(step: Step, unit: Unit) -> list[object]:
             included = unit.includes[inner.workflow].document
             found.append(included.model_dump(mode="json", by_alias=True, exclude_unset=True))
     return found
+
+
+def _tool(text: str, unit: Unit) -> list[object]:
+    """The function behind a tool; of a server its declaration, which is all that is known here."""
+    tools = unit.document.tools
+    source = source_of(unit, text)
+    if source is not None:
+        return [text, tools[source[0]].model_dump(mode="json")]
+    return [*_function(tools[text].use or text if text in tools else text, unit)]
 
 
 def _function(path: str, unit: Unit) -> list[str]:

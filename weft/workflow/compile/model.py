@@ -66,7 +66,10 @@ class _Ask:
         async def work(context: NodeContext, inputs: Inputs) -> Any:
             # A repetition with the same seed would fail in the same way.
             offset = (context.attempt - 1) * _NEXT_SEED
-            request = self._request(context, inputs, None if seed is None else seed + offset)
+            tools = await self._services.tools.offered(self._unit, self._step.tools)
+            request = self._request(
+                context, inputs, None if seed is None else seed + offset, tools
+            )
             client = self._services.models.client(self._unit, self._step.model)
             if isinstance(client, Startable):
                 await client.start(context.log)
@@ -81,7 +84,13 @@ class _Ask:
 
         return work
 
-    def _request(self, context: NodeContext, inputs: Inputs, seed: int | None) -> ModelRequest:
+    def _request(
+        self,
+        context: NodeContext,
+        inputs: Inputs,
+        seed: int | None,
+        tools: tuple[ToolSpec, ...] = (),
+    ) -> ModelRequest:
         step = self._step
         names = {**inputs, **self._arguments.render(inputs)}
         messages = [Message("user", self._prompt.text_for(names))]
@@ -98,7 +107,7 @@ class _Ask:
                 seed,
             ),
             schema=step.output_schema,
-            tools=tuple(self._services.tools.spec(self._unit, name) for name in step.tools),
+            tools=tools,
             tool_choice=step.tool_choice,
             priority=context.priority,
             program=context.program,

@@ -120,10 +120,44 @@ class IsolationSpec(Part):
     output: Size | None = Field(default=None, description="At most so much output.")
 
 
-class ToolUse(Part):
-    """A tool and where it comes from."""
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+"""The name of an environment variable."""
 
-    use: str = Field(description="`./file.py:name` or `package.module:name`.", min_length=1)
+
+class McpUse(Part):
+    """An MCP server: a program that is started for the run, or an address."""
+
+    command: list[str] | None = Field(
+        default=None, description="The program and its arguments; no shell reads it.", min_length=1
+    )
+    url: str | None = Field(default=None, description="The address, often ending in /mcp.")
+    env_from: list[Variable] = Field(
+        default_factory=list,
+        description="Environment variables that the program gets; all others are withheld.",
+    )
+    headers_from: dict[str, Variable] = Field(
+        default_factory=dict,
+        description="HTTP headers, each with the environment variable that holds its value.",
+    )
+    api_key_env: Variable | None = Field(
+        default=None, description="The environment variable that holds the key of the address."
+    )
+    timeout: Duration | None = Field(default=None, description="The longest call; 60s.")
+    start_timeout: Duration | None = Field(
+        default=None, description="How long it may take to start and list its tools; 60s."
+    )
+    max_result: Size | None = Field(default=None, description="The largest result; 16MiB.")
+    restarts: int | None = Field(
+        default=None, ge=0, description="How often in a row it is started again; 3."
+    )
+
+
+class ToolUse(Part):
+    """A tool and where it comes from; or a server that has many, called `name.tool`."""
+
+    use: str | None = Field(
+        default=None, description="`./file.py:name` or `package.module:name`.", min_length=1
+    )
     isolate: (
         Annotated[
             IsolationSpec,
@@ -134,6 +168,32 @@ class ToolUse(Part):
         ]
         | None
     ) = Field(default=None, description="Run it in a process of its own.")
+    mcp: McpUse | None = Field(
+        default=None, description="The MCP server whose tools are called `name.tool`."
+    )
+    only: list[str] = Field(
+        default_factory=list, description="Of a server: the tools to take; else all."
+    )
+
+    @property
+    def is_source(self) -> bool:
+        """True when it stands for the tools of a server, not for one tool."""
+        return self.mcp is not None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> ToolUse:
+        kinds = [key for key in ("use", "mcp") if getattr(self, key) is not None]
+        if len(kinds) != 1:
+            why = "says both `use` and `mcp`" if kinds else "has no `use` and no `mcp`"
+            hint = "write `use: ./tools.py:name`, or `mcp: {command: [...]}`"
+            raise PydanticCustomError("origin", "the tool {why}", {"why": why, "hint": hint})
+        misplaced = "only" if self.only and not self.is_source else None
+        misplaced = "isolate" if self.isolate is not None and self.is_source else misplaced
+        if misplaced is not None:
+            what = "a server" if self.is_source else "a single tool"
+            context = {"key": misplaced, "what": what, "hint": "leave it out", "where": [misplaced]}
+            raise PydanticCustomError("origin", "`{key}` does not go with {what}", context)
+        return self
 
 
 Tool = Annotated[
@@ -143,7 +203,9 @@ Tool = Annotated[
         json_schema_input_type=str | ToolUse,
     ),
     PlainSerializer(
-        lambda tool: tool.use if tool.isolate is None else tool.model_dump(exclude_unset=True)
+        lambda tool: (
+            tool.use if tool.model_fields_set == {"use"} else tool.model_dump(exclude_unset=True)
+        )
     ),
 ]
 """`./file.py:name`, or a mapping."""

@@ -13,9 +13,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from weft.workflow.document.declarations import IsolationSpec, ModelSpec, ToolUse
+from weft.workflow.document.declarations import IsolationSpec, McpUse, ModelSpec, ToolUse
 from weft.workflow.document.document import Document
 from weft.workflow.document.nodes import KIND_NAMES, KINDS, Block, tag
+from weft.workflow.document.routing import AmongSpec, PriceSpec, WeightsSpec
 from weft.workflow.document.settings import BudgetSpec, CacheSpec, RetrySpec, RunSpec
 
 Path = tuple[str | int, ...]
@@ -38,11 +39,16 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "retry": RetrySpec,
     "cache": CacheSpec,
     "isolate": IsolationSpec,
+    "mcp": McpUse,
+    "weights": WeightsSpec,
+    "price": PriceSpec,
 }
 _SECTIONS: Mapping[str, type[BaseModel]] = {"models": ModelSpec, "tools": ToolUse}
 _SEE = "`weft schema` tells what goes where"
 _REMEDIES = {
-    "api_key": "keys do not belong in files: name an environment variable with `api_key_env`"
+    "api_key": "keys do not belong in files: name an environment variable with `api_key_env`",
+    "env": "values do not belong in files: name environment variables with `env_from`",
+    "headers": "values do not belong in files: name environment variables with `headers_from`",
 }
 
 
@@ -97,6 +103,9 @@ def _defect(entry: Any, raw: object) -> tuple[int, Defect]:
     if kind == "shorthand":
         path = (*path, *context.get("where", ()))
         return 2, Defect(path, entry["msg"], closest(context["given_text"], context["choices"]))
+    if kind == "origin":
+        inner = tuple(context.get("where", ()))
+        return 2, Defect((*path, *inner), entry["msg"], context["hint"], True)
     return 2, Defect(path, _said(kind, entry, path), _remedy(kind, context, entry), at_key)
 
 
@@ -152,6 +161,8 @@ def _known_keys(path: Path, tags: Sequence[str], raw: object) -> list[str]:
             return _keys(Block)
         kind = next((kind for kind in KINDS if kind.kind in inside), None)
         return _keys(kind) if kind is not None else []
+    if path[-2:-1] == ("among",):
+        return _keys(AmongSpec)
     if owner in _PARTS:
         return _keys(_PARTS[str(owner)])
     return _keys(_SECTIONS.get(str(path[0]), Document))

@@ -32,7 +32,7 @@ from weft.workflow.mermaid import mermaid
 from weft.workflow.models import ModelSource
 from weft.workflow.portable import check_portable
 from weft.workflow.result import FlowResult
-from weft.workflow.run import FlowRun, RunSettings, check_unit
+from weft.workflow.run import FlowRun, RunSettings, check_connected, check_unit
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import ONLY_PYTHON, Origin, Unit, node_name
 from weft.workflow.view import GraphView, graph_view
@@ -218,6 +218,13 @@ class Flow(Builder):
         `SourceError` with the place, whose `__cause__` is the particular kind.
         """
         check_unit(self.unit, Toolset(tools))
+
+    async def check_connected(self) -> None:
+        """Like `check`, with the tools that servers really offer: starts the servers and ends them.
+
+        Raises: `BuildError`.
+        """
+        await check_connected(self.unit)
 
     def start(
         self, inputs: Mapping[str, Any] | None = None, /, **settings: Unpack[Settings]

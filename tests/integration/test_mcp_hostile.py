@@ -1,0 +1,175 @@
+"""MCP servers that misbehave on purpose: nothing hangs, grows without bound, or stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.integration.mcp_watch import Trace, alive, until
+from weft.agents.mcp import McpTools
+from weft.core.errors import ToolError, ToolLimitError, ToolNotFound, ToolRaised, ToolResultError
+from weft.core.ids import is_name
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    return Trace(tmp_path)
+
+
+def use(
+    trace: Trace, mode: str, what: Callable[[McpTools], Awaitable[None]], **more: object
+) -> None:
+    """Do `what` with the server in a mode; afterwards no process of it is left."""
+
+    async def main() -> None:
+        async with McpTools(trace.hostile(mode, **more)) as tools:
+            await what(tools)
+        assert trace.pids
+        assert not any(alive(pid) for pid in trace.pids)
+
+    asyncio.run(main())
+
+
+def test_a_strange_listing_leaves_the_tools_that_can_be_used(trace: Trace) -> None:
+    async def what(tools: McpTools) -> None:
+        specs = {spec.name: spec for spec in tools.specs()}
+        assert set(specs) == {
+            *("fine", "rm_rf", "expression", "bomb", "circle", "liar", "described"),
+            *(name for name in specs if name.startswith("rm_rf_")),
+        }
+        assert len(specs) == 8
+        assert all(is_name(name) and len(name) <= 64 for name in specs)
+        assert "pattern" not in str(specs["expression"].parameters)
+        assert len(specs["described"].description) <= 4_000
+        assert "\x1b" not in str(specs)
+        reasons = {name: tools.refused[name] for name in sorted(tools.refused)}
+        assert len(reasons) == 12, reasons
+        assert "nested deeper" in reasons["too_deep"]
+        assert "more than" in reasons["too_wide"]
+        assert "leads nowhere" in reasons["elsewhere"]
+        assert "leads nowhere" in reasons["nowhere"]
+        assert "listed twice" in reasons["fine"]
+        with pytest.raises(ToolNotFound, match="nested deeper"):
+            await tools.call("too_deep", {})
+
+    use(trace, "strange", what)
+
+
+@pytest.mark.parametrize(
+    ("tool", "error", "why"),
+    [
+        ("bomb", ToolLimitError, "too large to check"),
+        ("circle", ToolLimitError, "goes on for ever"),
+        ("liar", ToolResultError, "n: 'not a number' is not of type 'integer'"),
+    ],
+)
+def test_results_are_checked_within_bounds(
+    trace: Trace, tool: str, error: type[ToolError], why: str
+) -> None:
+    async def what(tools: McpTools) -> None:
+        with pytest.raises(error, match=why):
+            await tools.call(tool, {})
+        assert await tools.call("fine", {"a": 1}) == {"n": 1}
+
+    use(trace, "strange", what)
+
+
+@pytest.mark.parametrize("tool", ["huge", "huge_id_last"])
+def test_a_huge_answer_fails_its_own_call_only(trace: Trace, tool: str) -> None:
+    async def what(tools: McpTools) -> None:
+        with pytest.raises(ToolLimitError, match="too large"):
+            await tools.call(tool, {})
+        assert await tools.call("fine", {}) == {"n": 1}
+        assert len(trace.pids) == 1
+
+    use(trace, "calls", what, max_result_bytes=100_000)
+
+
+def test_answers_that_make_no_sense(trace: Trace) -> None:
+    async def what(tools: McpTools) -> None:
+        with pytest.raises(ToolResultError, match="not one that MCP knows"):
+            await tools.call("no_content", {})
+        assert await tools.call("wrong_id", {}) == "late but right"
+        assert await tools.call("garbage", {}) == "after garbage"
+
+    use(trace, "calls", what)
+
+
+@pytest.mark.parametrize("tool", ["drip", "noise", "endless"])
+def test_what_never_becomes_an_answer_ends_in_time(trace: Trace, tool: str) -> None:
+    async def what(tools: McpTools) -> None:
+        with pytest.raises(ToolError) as raised:
+            await tools.call(tool, {})
+        assert raised.value.retryable
+
+    use(trace, "calls", what, timeout_s=1.0, max_result_bytes=100_000)
+
+
+def test_a_flood_ends_the_server(trace: Trace) -> None:
+    async def what(tools: McpTools) -> None:
+        with pytest.raises(ToolRaised, match="answer nothing"):
+            await tools.call("noise", {})
+        await until(lambda: not alive(trace.pids[0]))
+
+    use(trace, "calls", what)
+
+
+@pytest.mark.parametrize("mode", ["silent", "no_listing"])
+def test_a_server_that_never_answers(trace: Trace, mode: str) -> None:
+    async def main() -> None:
+        tools = McpTools(trace.hostile(mode, start_timeout_s=1.0))
+        with pytest.raises(ToolLimitError, match="did not answer within 1 s") as raised:
+            await tools.call("anything", {})
+        assert raised.value.retryable
+        assert trace.pids
+        assert not any(alive(pid) for pid in trace.pids)
+        await tools.aclose()
+
+    asyncio.run(main())
+
+
+def test_a_server_that_ends_at_once(trace: Trace) -> None:
+    async def main() -> None:
+        tools = McpTools(trace.hostile("gone"))
+        with pytest.raises(ToolRaised, match="hostile ended with status 7"):
+            await tools.start()
+        await tools.aclose()
+
+    asyncio.run(main())
+
+
+def test_a_listing_without_end(trace: Trace) -> None:
+    async def what(tools: McpTools) -> None:
+        assert tools.specs() == ()
+
+    use(trace, "endless_pages", what)
+
+
+def test_a_server_that_does_not_want_to_end(trace: Trace) -> None:
+    async def what(tools: McpTools) -> None:
+        assert await tools.call("fine", {}) == {"n": 1}
+
+    use(trace, "stubborn", what)
+
+
+def test_cancelling_returns_at_once_from_a_server_that_does_not_listen(trace: Trace) -> None:
+    """Its pipe is full, so that not even the cancellation can be written."""
+
+    async def what(tools: McpTools) -> None:
+        drip = asyncio.create_task(tools.call("drip", {}))
+        await until(trace.has("tools/call"))
+        task = asyncio.create_task(tools.call("fine", {"a": "x" * 1_000_000}))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        for waiting in (task, drip):
+            waiting.cancel()
+            turns = 0
+            while not waiting.done():
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns < 20
+
+    use(trace, "calls", what)

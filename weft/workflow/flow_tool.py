@@ -1,0 +1,123 @@
+"""A workflow as a tool: its inputs are the arguments, its outputs the result. Knows no protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from weft.core.errors import Cancelled, ToolResultError
+from weft.core.events import Event, NodeFinished
+from weft.core.ids import RunId
+from weft.core.ports import ModelClient
+from weft.core.values import JsonSchema, ToolSpec
+from weft.workflow.check.types import Types
+from weft.workflow.flow import Flow
+from weft.workflow.models import ModelSource
+from weft.workflow.result import FlowResult
+from weft.workflow.run_failure import why_failed, why_missing
+from weft.workflow.toolset import Toolset
+from weft.workflow.unattended import check_unattended
+from weft.workflow.values import violation
+
+
+@dataclass(frozen=True, slots=True)
+class FlowProgress:
+    """A node at the top of the workflow has ended: `ended` of `nodes`, and which one how."""
+
+    ended: int
+    nodes: int
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowOutputs:
+    """The run has ended well. `values` are plain data, by the names of the outputs."""
+
+    values: Mapping[str, Any]
+
+
+class FlowTool:
+    """Runs of `flow`, as many at once as are asked for, each with its own arguments.
+
+    `models` are shared by all runs and closed by whoever gives them.
+
+    Raises: `BuildError` when the workflow is not right, or asks a person.
+    """
+
+    def __init__(self, flow: Flow, models: ModelSource | Mapping[str, ModelClient]) -> None:
+        flow.check()
+        check_unattended(flow, "a tool")
+        self._flow = flow
+        self._models = models
+        self._running: set[asyncio.Task[FlowResult]] = set()
+        outputs = Types(flow.unit, Toolset()).outputs()
+        self.spec = ToolSpec(flow.name, flow.description, _parameters(flow), outputs)
+
+    async def call(
+        self, arguments: Mapping[str, Any]
+    ) -> AsyncGenerator[FlowProgress | FlowOutputs, None]:
+        """Run the workflow: progress as it comes, and at last the outputs. Closing it ends the run.
+
+        Raises: `InputError`, `ToolResultError`, and why there is no result.
+        """
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        run = self._flow.start(
+            arguments,
+            listeners=(events.put_nowait,),
+            models=self._models,
+            run=RunId(f"{self._flow.name}-{uuid.uuid4().hex[:16]}"),
+        )
+        task = asyncio.create_task(run.wait())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        task.add_done_callback(lambda _: events.put_nowait(None))
+        ended, nodes = 0, len(self._flow.nodes)
+        try:
+            while (event := await events.get()) is not None:
+                if isinstance(event, NodeFinished) and event.node in self._flow.nodes:
+                    ended += 1
+                    how = "finished" if event.outcome.ok else event.outcome.status
+                    yield FlowProgress(ended, nodes, f"{event.node} {how}")
+            if task.cancelled():
+                raise Cancelled(f"{self._flow.name} was ended")
+            yield FlowOutputs(self._outputs(task.result()))
+        finally:
+            task.cancel()  # it is waited for in `aclose`: who leaves may be in a hurry
+
+    async def aclose(self) -> None:
+        """End all runs, and wait for that."""
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    def _outputs(self, result: FlowResult) -> Mapping[str, Any]:
+        """The outputs of a run, all of them. Raises: why one is not there."""
+        for output in result.missing:
+            raise why_missing(self._flow.document, result, output)
+        if result.status in ("failed", "cancelled"):
+            raise why_failed(result)
+        name = self._flow.name
+        try:
+            values: dict[str, Any] = from_json(to_json(result.outputs), allow_inf_nan=False)
+        except ValueError as error:
+            raise ToolResultError(f"{name}: JSON cannot hold the outputs: {error}") from error
+        assert self.spec.result is not None
+        why = violation(values, self.spec.result)
+        if why is not None:
+            raise ToolResultError(f"{name}: the outputs are not what was promised: {why}")
+        return values
+
+
+def _parameters(flow: Flow) -> JsonSchema:
+    return {
+        "type": "object",
+        "properties": {name: declared.schema_ for name, declared in flow.inputs.items()},
+        "required": [name for name, declared in flow.inputs.items() if declared.required],
+        "additionalProperties": False,
+    }
