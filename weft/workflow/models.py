@@ -13,13 +13,13 @@ from pydantic import TypeAdapter, ValidationError
 from weft.core.errors import BuildError, WeftError
 from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
 from weft.core.values import Message
-from weft.workflow.clients import local, openai, vllm
+from weft.workflow.clients import local, openai, route, vllm
 from weft.workflow.document.declarations import Model, ModelSpec
 from weft.workflow.document.defects import first_defect
 from weft.workflow.imports import build_error, function_of
 from weft.workflow.unit import Unit
 
-_KINDS = {"local": local, "openai": openai, "vllm": vllm}
+_KINDS = {"local": local, "openai": openai, "route": route, "vllm": vllm}
 _DECLARED: TypeAdapter[ModelSpec] = TypeAdapter(Model)
 
 
@@ -41,6 +41,7 @@ class Models:
 
     def __init__(self) -> None:
         self._clients: dict[str, ModelClient] = {}
+        self._routes = route.Routes(self.client)
         self._local: Any = None
 
     async def __aenter__(self) -> Models:
@@ -52,7 +53,8 @@ class Models:
     def client(self, unit: Unit, name: str) -> ModelClient:
         if name in unit.clients:
             return unit.clients[name]
-        return self._shared(unit.document.models[name], unit)
+        spec = unit.document.models[name]
+        return self._routes.client(unit, name) if spec.use == "route" else self._shared(spec, unit)
 
     def of(self, declared: str | Mapping[str, Any]) -> ModelClient:
         """The client of a model declared as under `models` of a workflow: `local:NAME`, say.
@@ -120,9 +122,14 @@ class GivenModels:
     def __init__(self, given: Mapping[str, ModelClient], rest: ModelSource) -> None:
         self._given = given
         self._rest = rest
+        self._routes = route.Routes(self.client)
 
     def client(self, unit: Unit, name: str) -> ModelClient:
-        return self._given[name] if name in self._given else self._rest.client(unit, name)
+        if name in self._given:
+            return self._given[name]
+        if route.among_of(unit, name):  # some of those may be given
+            return self._routes.client(unit, name)
+        return self._rest.client(unit, name)
 
 
 def check_model(spec: ModelSpec) -> None:
@@ -133,7 +140,7 @@ def check_model(spec: ModelSpec) -> None:
     if spec.use in _KINDS:
         _KINDS[spec.use].check(spec)
     elif ":" not in spec.use:
-        hint = "use local, vllm, openai, or a function: ./file.py:name"
+        hint = "use local, vllm, openai, route, or a function: ./file.py:name"
         raise BuildError(f"there is no kind of model {spec.use!r}", hint=hint)
 
 
@@ -144,11 +151,19 @@ def check_models(unit: Unit, given: Container[str] = ()) -> None:
             continue
         try:
             check_model(spec)
-            if ":" in spec.use:
+            if spec.use == "route":
+                route.check_route(unit, name)
+            elif ":" in spec.use:
                 _factory(unit, spec)
         except WeftError as error:
-            key = "options" if "option" in error.message else "use"
-            unit.fail(build_error(error), ("models", name, key))
+            unit.fail(build_error(error), ("models", name, _key(spec, error)))
+
+
+def _key(spec: ModelSpec, error: WeftError) -> str:
+    """The key that an error of a declaration is about."""
+    if spec.use == "route":
+        return "predictor" if spec.predictor and spec.predictor in error.message else "among"
+    return "options" if "option" in error.message else "use"
 
 
 def _spec(declared: str | Mapping[str, Any]) -> ModelSpec:

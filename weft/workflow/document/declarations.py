@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from weft.workflow.document.part import Part
 from weft.workflow.document.quantity import Duration, Size
+from weft.workflow.document.routing import Among, WeightsSpec
 from weft.workflow.document.schemas import SchemaSpec
 from weft.workflow.values import violation
 
@@ -64,11 +65,14 @@ class ModelSpec(Part):
 
     use: str = Field(
         description="`local`: in this process. `vllm`: served by vLLM, which is started unless it "
-        "runs. `openai`: any OpenAI-compatible server. Or a function that makes a client: "
-        "`./file.py:name`, `package.module:name`.",
+        "runs. `openai`: any OpenAI-compatible server. `route`: for each call the best among other "
+        "models. Or a function that makes a client: `./file.py:name`, `package.module:name`.",
         min_length=1,
     )
-    model: str = Field(description="The model's name, as the server or `weft model list` calls it.")
+    model: str = Field(
+        default="",
+        description="The model's name, as the server or `weft model list` calls it.",
+    )
     base_url: Addresses | None = Field(
         default=None,
         description="The server's address, with its /v1; or the addresses of several replicas.",
@@ -81,8 +85,35 @@ class ModelSpec(Part):
     options: dict[str, Any] = Field(
         default_factory=dict, description="Further options of this kind of client."
     )
+    among: Among | None = Field(
+        default=None, description="Of a route: models to choose from, and what is known of them."
+    )
+    weights: WeightsSpec | None = Field(
+        default=None, description="Of a route: how much loss money, latency and size are worth."
+    )
+    predictor: str | None = Field(
+        default=None,
+        description="Of a route: a file of learnt losses, made by `weft.planner.choice.train`.",
+        min_length=1,
+    )
+
+    @model_validator(mode="after")
+    def _route_or_model(self) -> ModelSpec:
+        is_route = self.use == "route"
+        needed, its_own = ("among", _OF_ROUTES) if is_route else ("model", _OF_OTHERS)
+        foreign = _OF_OTHERS if is_route else _OF_ROUTES
+        if needed not in self.model_fields_set or not getattr(self, needed):
+            context: dict[str, Any] = {"key": needed, "hint": f"add `{needed}:`"}
+            raise PydanticCustomError("origin", "the model has no `{key}`", context)
+        for key in sorted(foreign & self.model_fields_set):
+            hint = f"it has {', '.join(f'`{own}`' for own in sorted(its_own))}"
+            context = {"key": key, "use": self.use, "hint": hint, "where": [key]}
+            raise PydanticCustomError("origin", "`{key}` does not go with `use: {use}`", context)
+        return self
 
 
+_OF_ROUTES = frozenset(("among", "weights", "predictor"))
+_OF_OTHERS = frozenset(("model", "base_url", "api_key_env", "options"))
 _SHORT = ("local", "vllm")
 
 
