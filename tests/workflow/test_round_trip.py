@@ -33,6 +33,13 @@ def test_reading_what_was_written(document: dict[str, Any]) -> None:
     assert again.to_yaml() == text
 
 
+@pytest.mark.parametrize("text", ["?0", ":0", "?", ":", "- a", "#", "a: b", "{", "&a", "*a", "!a"])
+def test_texts_that_look_like_signs_of_yaml(text: str) -> None:
+    node = {"value": {text: text, "deep": [text]}, "description": text}
+    flow = weft.loads(json.dumps({"name": "f", "nodes": {"a": node}, "outputs": {"a": "{{ a }}"}}))
+    assert weft.loads(flow.to_yaml()).document == flow.document
+
+
 @examples(60)
 @given(documents())
 def test_the_published_schema_takes_what_the_loader_takes(document: dict[str, Any]) -> None:

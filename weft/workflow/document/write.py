@@ -59,7 +59,8 @@ def _styled(value: Any, indent: int, *, inline: bool = True) -> Any:
 
 def _key(text: str) -> str:
     quoted: str = DoubleQuotedScalarString(text)
-    return text if text.isprintable() else quoted
+    # The emitter leaves `?a` and `:a` plain where its own reader takes them for signs.
+    return text if text.isprintable() and not text.startswith(("?", ":")) else quoted
 
 
 def _text(text: str) -> str:
