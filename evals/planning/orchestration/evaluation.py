@@ -16,7 +16,19 @@ from evals.planning.orchestration.rows import latency_rows
 from evals.planning.orchestration.stall import real_stall_rows, stall_rows
 from evals.planning.orchestration.sweeps import pause_rows, sweep_rows
 from evals.planning.orchestration.systems import SYSTEMS
+from weft.agents.loops.prompts.divide import DIVIDE_PROMPT_VERSION
+from weft.agents.loops.prompts.joiner import JOINER_PROMPT_VERSION
+from weft.agents.loops.prompts.parallel_react import PARALLEL_REACT_PROMPT_VERSION
+from weft.agents.loops.prompts.react import REACT_PROMPT_VERSION
+from weft.planner.prompt import PLAN_PROMPT_VERSION
 
+PROMPTS: Final = (
+    PLAN_PROMPT_VERSION,
+    JOINER_PROMPT_VERSION,
+    DIVIDE_PROMPT_VERSION,
+    REACT_PROMPT_VERSION,
+    PARALLEL_REACT_PROMPT_VERSION,
+)
 _REAL_SYSTEMS: Final = ("compiler", "react", "llmcompiler_loop")
 _REAL_CASES: Final = ("movie", "parallelqa", "hotpotqa")
 
@@ -25,20 +37,23 @@ async def run(effort: Effort) -> list[Row]:
     """All cases in virtual time, the sweeps, and a check on the machine's own clock."""
     rows: list[Row] = []
     for case in CASES:
-        rows += await _in_thread(case, partial(_case, case, effort.of(40, 500)))
+        rows += await _in_thread(case, partial(_case, case, effort.of(40, 200)))
     for case in CASES:
-        rows += await _in_thread(f"{case}, swept", partial(sweep_rows, case, effort.of(12, 60)))
-    rows += await _in_thread("streaming, pauses", partial(pause_rows, effort.of(12, 60)))
+        rows += await _in_thread(f"{case}, swept", partial(sweep_rows, case, effort.of(12, 40)))
+    rows += await _in_thread("streaming, pauses", partial(pause_rows, effort.of(12, 40)))
     rows += await _in_thread("a silent planner", stall_rows)
     rows += await real_stall_rows(effort.of(2, 10))
     for case in _REAL_CASES:
-        rows += await _real(case, effort.of(2, 10))
+        rows += await _real(case, effort.of(1, 5))
     return rows
 
 
 def _case(case: str, count: int) -> list[Row]:
     tasks = CASES[case].some(count)
-    return latency_rows(case, in_virtual_time(SYSTEMS, tasks, CASES[case].usual))
+    usual = CASES[case].usual
+    words = f"{usual.words}; prompts {', '.join(PROMPTS)}"
+    said = Row(case, "all", "model", None, words)
+    return [said, *latency_rows(case, in_virtual_time(SYSTEMS, tasks, usual))]
 
 
 async def _real(case: str, count: int) -> list[Row]:

@@ -35,3 +35,14 @@ class Setting:
     style: Style
     seed: int = 0
     scale: float = 1.0
+
+    @property
+    def words(self) -> str:
+        """All of it, for people."""
+        speed, style = self.speed, self.style
+        return (
+            f"scripted, {speed.first_token_s * 1000:g} ms to the first token and"
+            f" {speed.per_token_s * 1000:g} ms for each other, {style.calls} tokens of thought"
+            f" before calls and {style.answer} before the answer, {style.plan} before the plan and"
+            f" {style.join} after it; tools' latencies log-normal, seed {self.seed}"
+        )

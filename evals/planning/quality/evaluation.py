@@ -23,7 +23,7 @@ CONSTRAINTS: Final[tuple[Constrain, ...]] = ("never", "auto")
 
 async def run(effort: Effort) -> list[Row]:
     """All rows. A model that is not here is skipped in words. Raises: `Skipped` without data."""
-    questions = {name: some(name, effort.of(8, 200)) for name in BENCHMARKS}
+    questions = {name: some(name, effort.of(6, 200)) for name in BENCHMARKS}
     rows: list[Row] = []
     for served in MODELS:
         try:

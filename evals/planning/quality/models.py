@@ -27,7 +27,7 @@ class Served:
 
 
 def _local() -> ModelClient:
-    return LocalModel(NAME, LocalOptions(dtype="float32", max_batch=AT_ONCE, threads=2))
+    return LocalModel(NAME, LocalOptions(dtype="float32", max_batch=AT_ONCE))
 
 
 def _vllm() -> ModelClient:
