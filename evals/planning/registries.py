@@ -71,6 +71,7 @@ def _tool(source: random.Random, name: str) -> ToolSpec:
         "properties": {parameter: _parameter(source) for parameter in parameters},
         "required": [parameter for parameter in parameters if source.random() < 0.6],
         "additionalProperties": False,
+        "$defs": _TREE["$defs"],
     }
     return ToolSpec(name, source.choice(_SAID), schema, _result(source))
 

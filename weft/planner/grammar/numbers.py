@@ -30,8 +30,8 @@ def fractions(low: Decimal, high: Decimal) -> str:
     """Numbers from `low` to `high`, which are integers, with any fraction of bounded length."""
     if low > high:
         return ""
-    ends = [integers(end, end) for end in dict.fromkeys((low, high))]
-    # A fraction leads away from 0, so the end that is further from it has none.
+    ends = [f"{integers(end, end)}(\\.0)?" for end in dict.fromkeys((low, high))]
+    # A fraction leads away from 0, so the end that is further from it has no other one.
     below = integers(max(Decimal(0), -high), -low - 1)
     above = integers(max(Decimal(0), low), high - 1)
     parts = [f"-({below}){_FRACTION}" if below else "", f"({above}){_FRACTION}" if above else ""]

@@ -1,0 +1,195 @@
+"""What can and what cannot be written, by both grammars, with tools that are easy to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.planner.grammar.drawing import Grammar
+from weft.core.errors import BuildError
+from weft.core.values import ToolSpec
+from weft.planner.check import check
+from weft.planner.grammar import GrammarLimits, plan_grammar, step_grammar, typed_steps
+from weft.planner.text.reader import read
+
+PRICE = {
+    "type": "object",
+    "properties": {
+        "amount": {"type": "number"},
+        "currency": {"enum": ["EUR", "USD"]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "made of": {"type": "array", "items": {"type": "object", "properties": {"id": {}}}},
+    },
+    "required": ["amount"],
+}
+
+
+def tool(name: str, result: Any = None, required: str = "", /, **parameters: Any) -> ToolSpec:
+    schema = {"type": "object", "properties": parameters, "required": required.split()}
+    return ToolSpec(name, "", schema, result)
+
+
+TOOLS = (
+    tool("price", PRICE, "item", item={"type": "string"}, count={"type": "integer", "minimum": 1}),
+    tool(
+        "total",
+        {"type": "number"},
+        "amounts",
+        amounts={"type": "array", "items": {"type": "number"}},
+    ),
+    tool("say", None, "text", text={"type": "string", "maxLength": 9}, loud={"type": "boolean"}),
+    tool("odd one", {"type": "string"}, "", **{"x y": {"const": 'a "b"'}}),
+)
+FIRST = '1. price(item="tea")\n2. price(item="milk", count=2)\n'
+HELD = (
+    "total(amounts=[$1.amount, 2.5, $2.amount])",
+    "total(amounts=[])",
+    'say(text="a\\nb", loud=true)',
+    "say(text=$1.currency)",
+    "say(text=$1.tags[0])",
+    "say(text=$item) for each $1.tags",
+    "say(text=$item, loud=false) for each $2.tags",
+    "price(item=$item, count=$index) for each $1.tags",
+    'price(item="x") if $1.amount >= 3',
+    'price(item="x") if $1.currency == "EUR"',
+    'price(item="x") if not $2.tags',
+    '"odd one"("x y"="a \\"b\\"")',
+    '"odd one"()',
+    "join($1, $2.tags[1])",
+    'join($1["made of"][0].id)',
+    "join()",
+)
+REFUSED = (
+    "nothing()",
+    'price(item="x", item="y")',
+    "price()",
+    "price(item=3)",
+    "price(item=tea)",
+    'price(item="x", count=0)',
+    'price(item="x", count=1.5)',
+    'price(item="x", colour="red")',
+    'price(item="$1.amount",)',
+    "price(item=$1)",
+    "price(item=$1.amount)",
+    "price(item=$3.currency)",
+    "price(item=$0)",
+    "price(item=$item)",
+    "price(item=$item) for each $1.currency",
+    "price(item=$item.name) for each $1.tags",
+    "price(item=$index) for each $1.tags",
+    "total(amounts=$1.tags)",
+    "total(amounts=[$1.currency])",
+    "total(amounts=$1.amounts)",
+    'say(text="0123456789")',
+    'say(text="a\nb")',
+    "say(text='a')",
+    'say(text="a") if $1.amount == "EUR"',
+    'say(text="a") if $1.currency == "GBP"',
+    'say(text="a") if 3 > 2',
+    '"odd one"("x y"="b")',
+    "join($3)",
+    "join($1.nothing)",
+    'join("x")',
+)
+
+
+@pytest.mark.parametrize("call", HELD)
+def test_what_is_right_can_be_written(call: str) -> None:
+    end = "" if call.startswith("join") else "\n"
+    rest = "" if call.startswith("join") else "4. join()"
+    text = f"{FIRST}3. {call}{end}{rest}"
+    plan = read(text, TOOLS)
+    known = {1: PRICE, 2: PRICE}
+    assert check(plan, TOOLS)
+    assert Grammar(step_grammar(TOOLS, known, 3)).holds(f"3. {call}{end}")
+    assert Grammar(plan_grammar(TOOLS, 5)).holds(text)
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_what_is_wrong_cannot_be_written(call: str) -> None:
+    end = "" if call.startswith("join") else "\n"
+    known = {1: PRICE, 2: PRICE}
+    assert not Grammar(step_grammar(TOOLS, known, 3)).holds(f"3. {call}{end}")
+    for rest in ("", "4. join()"):
+        assert not Grammar(plan_grammar(TOOLS, 5)).holds(f"{FIRST}3. {call}{end}{rest}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2. join()",
+        "1. join()\n",
+        '1. say(text="a")\n1. join()',
+        '1. say(text="a")\n3. join()',
+        '1. say(text="a") 2. join()',
+        '1. say(text="a")\n2. say(text="b")\n3. say(text="c")\n4. join()',
+    ],
+)
+def test_numbers_have_no_gaps_and_an_end(text: str) -> None:
+    assert not Grammar(plan_grammar(TOOLS, 2)).holds(text)
+    assert Grammar(plan_grammar(TOOLS, 2)).holds('1. say(text="a")\n2. say(text="b")\n3. join($2)')
+
+
+def test_a_later_round_goes_on_behind_what_failed() -> None:
+    grammar = Grammar(plan_grammar(TOOLS, 3, {2: PRICE}, first=5))
+    assert grammar.holds("5. total(amounts=[$2.amount])\n6. join($2, $5)")
+    assert not grammar.holds("3. total(amounts=[$2.amount])\n4. join($3)")
+    assert not grammar.holds("5. total(amounts=[$1.amount])\n6. join($5)")
+    assert not grammar.holds("5. total(amounts=[$6])\n6. join($5)")
+
+
+def test_the_join_alone() -> None:
+    grammar = Grammar(step_grammar(TOOLS, {1: PRICE}, 2, calls=False))
+    assert grammar.holds("2. join($1.amount)")
+    assert not grammar.holds('2. say(text="a")\n')
+
+
+def test_types_are_held_as_long_as_there_is_room_for_them() -> None:
+    assert typed_steps(TOOLS) == 16  # eight results, with those of maps: four bits for each step
+    many = [tool(f"t{n}", {"const": n}, value={"const": n}) for n in range(32)]
+    assert typed_steps(many) == 9
+    wrong = "1. t1()\n2. t2(value=$1)\n3. join()"
+    assert not Grammar(plan_grammar(many, 9)).holds(wrong)
+    assert Grammar(plan_grammar(many, 10)).holds(wrong)
+    with pytest.raises(ValueError, match="32 steps"):
+        plan_grammar(many, 33)
+
+
+def test_a_thought_before_each_line_where_it_is_wanted() -> None:
+    text = '# so: 1. say("x")\n1. say(text="a")\n# done\n2. join($1)'
+    limits = GrammarLimits(thought_chars=20)
+    assert Grammar(plan_grammar(TOOLS, 2, limits=limits)).holds(text)
+    assert not Grammar(plan_grammar(TOOLS, 2, limits=limits)).holds(f"# once\n{text}")
+    assert not Grammar(plan_grammar(TOOLS, 2)).holds(text)
+    plan = read(text, TOOLS)
+    assert (plan.steps[0].thought, plan.thought) == ('so: 1. say("x")', "done")
+
+
+@pytest.mark.parametrize(
+    ("schema", "named"),
+    [
+        ({"type": "string", "pattern": "^(?=a).*$"}, "pattern"),
+        ({"not": {"type": "string"}}, "not"),
+        ({"oneOf": [{"type": "number"}, {"minimum": 3}]}, "oneOf"),
+        ({"$ref": "#/$defs/missing"}, "missing"),
+    ],
+)
+def test_a_parameter_that_cannot_be_held_is_named(schema: Any, named: str) -> None:
+    needed = tool("find", None, "where", where=schema)
+    with pytest.raises(BuildError, match=r"where.* find .*") as raised:
+        plan_grammar([needed], 2)
+    assert named in str(raised.value)
+    assert raised.value.hint
+    # An optional one can be left out, or be given a result.
+    optional = Grammar(plan_grammar([tool("find", None, where=schema)], 2))
+    assert optional.holds("1. find()\n2. find(where=$1)\n3. join()")
+    assert not optional.holds('1. find(where="a")\n2. join()')
+
+
+def test_a_tool_without_declared_parameters_takes_any_name_once() -> None:
+    grammar = Grammar(plan_grammar([ToolSpec("any", "", {"type": "object"})], 2))
+    text = '1. any(city="Bonn", limit=3, tags=["x", {"a": null}])\n2. any(value=$1.name)\n3. join()'
+    assert len(read(text, [ToolSpec("any", "", {"type": "object"})]).steps) == 2
+    assert grammar.holds(text)
+    assert not grammar.holds("1. any(city=1, city=2)\n2. join()")
