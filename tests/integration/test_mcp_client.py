@@ -207,6 +207,19 @@ def test_a_server_that_always_dies_is_given_up(trace: Trace) -> None:
     assert len(trace.pids) == 2
 
 
+def test_a_server_that_was_given_up_gets_another_chance(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.agents.mcp.link._PAUSE_S", 0.0)
+
+    async def use(tools: McpTools) -> None:
+        with pytest.raises(ToolRaised, match="during the call"):
+            await tools.call("die", {})
+        assert await tools.call("add", {"a": 1}) == 2
+
+    asyncio.run(over_stdio(trace, use, restarts=0))
+
+
 def test_an_address_that_comes_back(trace: Trace) -> None:
     """The server is killed in the middle of a call, and another one takes its place."""
 

@@ -160,7 +160,7 @@ def test_names_are_checked_without_the_server(
         ("{mcp: {url: 'http://example.org', api_key_env: K}}", "unencrypted", "https"),
         ("{mcp: {command: [a], timeout: soon}}", "a duration", "30s"),
         ("{use: './t.py:t', mcp: {command: [a]}}", "both `use` and `mcp`", "write `use:"),
-        ("{only: [a]}", "no `use` and no `mcp`", "write `use:"),
+        ("{only: [a]}", "no `use`, `mcp` or `openapi`", "write `use:"),
         ("{use: './t.py:t', only: [a]}", "`only` does not go with a single tool", "leave it out"),
         ("{mcp: {command: [a]}, isolate: true}", "`isolate` does not go with a server", "leave"),
     ],
@@ -192,6 +192,16 @@ def test_asking_the_server_finds_more(flow: Made, trace: Trace, node: str, why: 
         asyncio.run(made.check_connected())
     assert raised.value.line == 9
     assert not any(alive(pid) for pid in trace.pids)
+
+
+def test_a_tool_that_is_wanted_and_not_there(flow: Made) -> None:
+    made = flow("a: {tool: peer.ad}", only="ad")
+    with pytest.raises(SourceError, match="peer has no tool 'ad'") as raised:
+        asyncio.run(made.check_connected())
+    assert "did you mean add?" in (raised.value.hint or "")
+    result = made.run_sync()
+    assert result.status == "failed"
+    assert "peer has no tool 'ad'" in str(result.reasons)
 
 
 def test_a_server_that_cannot_be_asked_is_named(tmp_path: Path) -> None:

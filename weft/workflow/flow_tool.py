@@ -114,10 +114,25 @@ class FlowTool:
         return values
 
 
+def _moved(part: Any, place: str) -> Any:
+    """A schema, or a part of one, that stands at `place` of another: references lead there."""
+    if isinstance(part, list):
+        return [_moved(inner, place) for inner in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        key: place + value[1:] if key == "$ref" and isinstance(value, str) else _moved(value, place)
+        for key, value in part.items()
+    }
+
+
 def _parameters(flow: Flow) -> JsonSchema:
     return {
         "type": "object",
-        "properties": {name: declared.schema_ for name, declared in flow.inputs.items()},
+        "properties": {
+            name: _moved(declared.schema_, f"#/properties/{name}")
+            for name, declared in flow.inputs.items()
+        },
         "required": [name for name, declared in flow.inputs.items() if declared.required],
         "additionalProperties": False,
     }

@@ -39,6 +39,7 @@ except ModuleNotFoundError as error:
 __all__ = ["Hosted", "WorkflowMcpServer"]
 
 Context = ServerRequestContext[Any]
+_MOST_SESSIONS = 256
 
 
 class WorkflowMcpServer:
@@ -105,8 +106,11 @@ class WorkflowMcpServer:
             allowed_hosts=[f"{name}:{hosted.port}" for name in names],
             allowed_origins=list(origins),
         )
+        app = self.server.streamable_http_app(
+            transport_security=security, max_sessions=_MOST_SESSIONS
+        )
         try:
-            await hosted.serve(self.server.streamable_http_app(transport_security=security), ready)
+            await hosted.serve(app, ready)
         finally:
             await self.aclose()
 

@@ -181,6 +181,7 @@ class Connection:
             async with Client(transport, cache=None, client_info=info) as client:
                 await self._list(client)
                 self._client = client
+                self._status = None
                 self._ready.set()
                 await self._over.wait()
                 await self._see_exit()
@@ -221,6 +222,7 @@ class Connection:
                 self._final = True
                 why = f"cannot be started: {said}"
             case httpx2.HTTPError():
+                self._status = None
                 why = f"cannot be reached: {said or type(leaf).__name__}"
             case ValidationError():
                 self._final = True

@@ -45,25 +45,27 @@ class ServerProcess:
     ) -> ServerProcess:
         """Start it. Raises: `OSError` or `ValueError` when that cannot be done."""
         inherited = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        stdout, stderr = await _Output.open(), await _Output.open()
+        outputs: list[_Output] = []
         try:
+            for _ in range(2):
+                outputs.append(await _Output.open())  # noqa: PERF401 - what is open gets closed
             process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=PIPE,
-                stdout=stdout.writer,
-                stderr=stderr.writer,
+                stdout=outputs[0].writer,
+                stderr=outputs[1].writer,
                 cwd=folder,
                 env={**inherited, **environment},
                 start_new_session=True,
             )
         except BaseException:
-            stdout.close()
-            stderr.close()
+            for output in outputs:
+                output.close()
             raise
         finally:
-            os.close(stdout.writer)
-            os.close(stderr.writer)
-        return cls(process, stdout, stderr)
+            for output in outputs:
+                os.close(output.writer)
+        return cls(process, *outputs)
 
     async def read(self) -> bytes:
         """What it has written to stdout, as it comes; empty at the end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +54,9 @@ class McpServer:
         if bool(self.command) == (self.url is not None):
             hint = "command: [program, argument], or url: http://..."
             raise BuildError(f"{self.name}: an MCP server has a command or a url", hint=hint)
+        if self.command and os.name != "posix":
+            hint = "run the server yourself, and give its url"
+            raise BuildError(f"{self.name}: to start a server needs a POSIX system", hint=hint)
         if self.command and (self.headers_from or self.api_key_env):
             hint = "pass variables to a program with env_from"
             raise BuildError(f"{self.name}: a program gets no HTTP headers", hint=hint)

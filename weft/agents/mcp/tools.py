@@ -1,19 +1,20 @@
-"""The tools of one MCP server as a `ToolRunner`: connects when needed, and again when lost."""
+"""The tools of one MCP server as a `ToolRunner`. Knows calls; the connection is the link's."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final
 
 from mcp.types import CallToolResult
 from pydantic_core import from_json, to_json
 
-from weft.agents.foreign import Secrets, TooMuchToCheck, misfit
+from weft.agents.foreign import TooMuchToCheck, identifier, misfit
 from weft.agents.mcp.answer import value_of
 from weft.agents.mcp.connection import Connection, Opener
 from weft.agents.mcp.failure import ConnectionLost
+from weft.agents.mcp.link import Link
 from weft.agents.mcp.listing import ServerTool
 from weft.agents.mcp.progress import ProgressLines
 from weft.agents.mcp.server import McpServer
@@ -22,15 +23,12 @@ from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import (
     BuildError,
     ToolArgumentError,
-    ToolError,
     ToolLimitError,
     ToolNotFound,
     ToolRaised,
 )
 from weft.core.values import ToolSpec
 
-_FIRST_DELAY_S: Final = 0.1
-_LONGEST_DELAY_S: Final = 5.0
 _STEPS: Final = 50_000
 
 
@@ -45,7 +43,8 @@ class McpTools:
     are left out, see `refused`. A call that is cancelled is cancelled on the server; progress
     becomes log lines. When the server dies, calls under way fail as retryable, but for those of
     tools that say it makes no difference: these are made once more. The next call starts it again,
-    after a growing delay, and at most `server.restarts` times in a row without success.
+    after a growing delay. After `server.restarts` in a row without success it is left alone for
+    half a minute, in which calls fail at once.
 
     `transport` replaces how the server is reached.
 
@@ -57,13 +56,8 @@ class McpTools:
     ) -> None:
         self._server = server
         self._prefix = prefix
-        self._opener = transport
-        self._secrets: Secrets = server.secrets()
+        self._link = Link(server, transport, self._take)
         self._tools: dict[str, ServerTool] | None = None
-        self._connection: Connection | None = None
-        self._opening: asyncio.Task[Connection] | None = None
-        self._failures = 0
-        self._closed = False
         self.refused: Mapping[str, str] = {}
 
     async def __aenter__(self) -> McpTools:
@@ -80,7 +74,7 @@ class McpTools:
 
     async def start(self) -> None:
         """Connect unless that is done. Raises: `ToolRaised`, `ToolLimitError`, `ToolNotFound`."""
-        await self._connected()
+        await self._link.connection()
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """See `ToolRunner`. Raises: `BuildError` before `start`."""
@@ -95,17 +89,12 @@ class McpTools:
 
     async def aclose(self) -> None:
         """End the connection, and the process with it. Calls under way fail."""
-        self._closed = True
-        if self._opening is not None:
-            self._opening.cancel()
-            await asyncio.wait({self._opening})
-        if self._connection is not None:
-            await self._connection.aclose()
+        await self._link.aclose()
 
     # -- calls ---------------------------------------------------------------------------------
 
     async def _call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> Any:
-        connection = await self._connected()
+        connection = await self._link.connection()
         tool = self._tool(name)
         sent = _checked(tool.spec, arguments)
         try:
@@ -114,22 +103,22 @@ class McpTools:
             if not tool.repeatable and lost.carried_out is not False:
                 raise await _unanswered(tool, connection) from lost
             context.log(f"the connection to {self._server.name} was lost; calling once more")
-            connection = await self._connected()
+            connection = await self._link.connection()
             tool = self._tool(name)
             try:
                 result = await self._answer(connection, tool, sent, context)
             except ConnectionLost as again:
                 raise await _unanswered(tool, connection) from again
-        self._failures = 0
+        self._link.worked()
         # In a thread: checking a large result takes its time, and nobody else should wait for it.
         limit = self._server.max_result_bytes
-        return await asyncio.to_thread(value_of, tool, result, limit, self._secrets.hidden)
+        return await asyncio.to_thread(value_of, tool, result, limit, connection.secrets.hidden)
 
     async def _answer(
         self, connection: Connection, tool: ServerTool, sent: dict[str, Any], context: ToolContext
     ) -> CallToolResult:
         name, limit_s = tool.spec.name, self._server.timeout_s
-        progress = ProgressLines(context.log, self._secrets.hidden)
+        progress = ProgressLines(context.log, connection.secrets.hidden)
         try:
             async with asyncio.timeout(limit_s) as limit:
                 return await connection.call(tool.name, sent, progress, name)
@@ -142,9 +131,7 @@ class McpTools:
     def _tool(self, name: str) -> ServerTool:
         tools = self._listed()
         if name not in tools:
-            said = self.refused.get(name)
-            hint = suggestion(name, tools) if said is None else f"it cannot be used: {said}"
-            raise ToolNotFound(f"{self._server.name} has no tool {name!r}", hint=hint)
+            raise self._missing(name, tools)
         return tools[name]
 
     def _listed(self) -> Mapping[str, ServerTool]:
@@ -153,52 +140,21 @@ class McpTools:
             raise BuildError(f"the tools of {self._server.name} are not known yet", hint=hint)
         return self._tools
 
-    # -- the connection ------------------------------------------------------------------------
+    def _take(self, connection: Connection) -> None:
+        """Know the tools of `connection`. Raises: `ToolNotFound` where one that is wanted lacks."""
+        tools = connection.listing.tools(self._prefix, self._server.only)
+        self.refused = dict(connection.listing.refused)
+        there = {name for tool in tools.values() for name in (tool.name, identifier(tool.name))}
+        for name in self._server.only:
+            if name not in there:
+                connection.end("was ended")
+                raise self._missing(name, connection.listing.tools("", ()))
+        self._tools = tools
 
-    async def _connected(self) -> Connection:
-        """The connection, made now if there is none. Who else waits for it may be cancelled."""
-        if self._closed:
-            raise ToolRaised(f"{self._server.name} is closed")
-        if self._connection is not None and not self._connection.lost:
-            return self._connection
-        if self._opening is None:
-            self._opening = asyncio.create_task(self._open())
-        opening = self._opening
-        await asyncio.wait({opening})
-        if opening.cancelled():
-            raise ToolRaised(f"{self._server.name} is closed")
-        error = opening.exception()
-        if isinstance(error, ToolError):  # each waiter gets an error of its own, to name its node
-            raise type(error)(error.message, hint=error.hint, retryable=error.retryable) from error
-        return opening.result()
-
-    async def _open(self) -> Connection:
-        try:
-            if self._connection is not None:
-                await self._bury(self._connection)
-            if self._failures:
-                await asyncio.sleep(
-                    min(_FIRST_DELAY_S * 2 ** (self._failures - 1), _LONGEST_DELAY_S)
-                )
-            self._connection = await Connection.open(self._server, self._secrets, self._opener)
-        except ToolError:
-            self._failures += 1
-            raise
-        finally:
-            self._opening = None
-        listing = self._connection.listing
-        self._tools = listing.tools(self._prefix, self._server.only)
-        self.refused = dict(listing.refused)
-        return self._connection
-
-    async def _bury(self, connection: Connection) -> None:
-        """Clean up what was lost. Raises: `ToolRaised` when that has happened too often."""
-        self._failures += 1
-        failure = await connection.failure()
-        await connection.aclose()
-        if self._failures > self._server.restarts:
-            message = f"{failure.message}, {self._failures} times in a row"
-            raise ToolRaised(message, hint=failure.hint, retryable=False)
+    def _missing(self, name: str, tools: Iterable[str]) -> ToolNotFound:
+        said = self.refused.get(name)
+        hint = suggestion(name, tools) if said is None else f"it cannot be used: {said}"
+        return ToolNotFound(f"{self._server.name} has no tool {name!r}", hint=hint)
 
 
 def _checked(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
