@@ -79,6 +79,12 @@ def test_a_step_is_there_with_the_very_piece_that_completes_it() -> None:
     assert came == list(zip(ends, [1, 2, 3, 4, 5], strict=True))
 
 
+def test_a_plan_that_is_cut_off_is_never_a_shorter_plan() -> None:
+    for end in range(TEXT.rindex(")")):
+        assert isinstance(ended(TEXT[:end], [], SHOP), PlanError)
+        assert isinstance(ended(TEXT[:end], [], None), PlanError)
+
+
 def test_what_follows_the_join_is_ignored() -> None:
     reader = PlanReader(SHOP)
     reader.feed('1. price(item="tea")\n2. join($1) \n```\n3. nothing(')
@@ -264,8 +270,9 @@ def test_names_that_are_not_plain_are_quoted() -> None:
         ("", (1, 1), "without its join line"),
         ('1. price(item="tea")', (1, 21), "without its join line"),
         ('1. price(item="tea")\n', (2, 1), "1"),
-        ('1. price(item="tea', (1, 19), "ends inside a string"),
-        ('1. price(item="tea"\n\n', (3, 1), "ends inside a bracket"),
+        ('1. price(item="tea', (1, 15), "ends inside a string"),
+        ('1. price(item="tea"\n\n', (1, 9), "ends inside a bracket"),
+        ('1. warn(text=[\n{"a": "b"}, (', (2, 13), "ends inside a bracket"),
         ("1. warn(text=don't)\n", (1, 14), 'a value is expected, here is "don\'t)"'),
         ('1. warn(text="say "hi"")\n', (1, 20), "a comma or ) is expected"),
         ('1. warn(text="a\\d")\n', (1, 16), "no escape \\d"),

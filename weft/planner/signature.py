@@ -27,9 +27,7 @@ def parameters_of(tool: ToolSpec) -> Mapping[str, JsonSchema | None]:
 
     None where the schema says nothing.
     """
-    properties = tool.parameters.get("properties")
-    names = [str(name) for name in properties] if isinstance(properties, Mapping) else []
-    return {name: at(tool.parameters, [name]) for name in names}
+    return {name: at(tool.parameters, [name]) for name in _names(tool)}
 
 
 def parameter_of(tool: ToolSpec, name: str) -> JsonSchema | None:
@@ -37,7 +35,7 @@ def parameter_of(tool: ToolSpec, name: str) -> JsonSchema | None:
 
     Raises: `LookupError` where the tool cannot take it.
     """
-    if name not in parameters_of(tool) and not _is_open(tool.parameters):
+    if name not in _names(tool) and not _is_open(tool.parameters):
         raise LookupError(f"{tool.name} has no parameter {name!r}")
     return at(tool.parameters, [name])
 
@@ -136,6 +134,11 @@ class _Types:
             return f"[{', '.join(self.text(one, depth - 1) for one in prefix[:_MEMBERS])}]"
         items = self.text(part.get("items"), depth - 1)
         return f"({items})[]" if " | " in items else f"{items}[]"
+
+
+def _names(tool: ToolSpec) -> Sequence[str]:
+    properties = tool.parameters.get("properties")
+    return [str(name) for name in properties] if isinstance(properties, Mapping) else []
 
 
 def _is_open(parameters: JsonSchema) -> bool:

@@ -39,8 +39,8 @@ class Cursor:
 
     def place(self, at: int | None = None) -> tuple[int, int]:
         """Line and column, from 1, of index `at`, or of where the cursor is."""
-        before = self.text[: self.at if at is None else at]
-        return self._line + before.count("\n"), len(before) - (before.rfind("\n") + 1) + 1
+        at = self.at if at is None else at
+        return self._line + self.text.count("\n", 0, at), at - self.text.rfind("\n", 0, at)
 
     def error(self, message: str, hint: str | None = None, at: int | None = None) -> PlanError:
         """The error that something is wrong here, or at index `at`."""

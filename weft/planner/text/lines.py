@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from weft.core.errors import PlanError
 from weft.planner.limits import PlanLimits
+from weft.planner.text.cursor import Cursor
 
 PLAIN: Final = r"[^\W\d][\w.\-/]*+"
 QUOTED: Final = r'"(?:[^"\\\n]|\\.)*+"'
@@ -82,17 +83,16 @@ class Lines:
 
         Raises: `PlanError` when it ends inside a string or a bracket.
         """
-        if self._quote or self._depth:
+        if self._open:
             what = "a string" if self._quote else "a bracket"
-            raise self.error(f"the text ends inside {what}", 'close it: tool(text="...", list=[1])')
+            hint = 'close it: tool(text="...", list=[1])'
+            raise self.error(f"the text ends inside {what}", hint, self._open[-1])
         return self._complete() if self._held else None
 
-    def error(self, message: str, hint: str | None = None) -> PlanError:
-        """The error that something is wrong where the text has come to."""
-        text = "".join(self._held)
-        column = len(text) - (text.rfind("\n") + 1) + 1
-        line = self._line + self._newlines
-        return PlanError(message, line=line, column=column, step=self._number, hint=hint)
+    def error(self, message: str, hint: str | None = None, at: int | None = None) -> PlanError:
+        """The error that something is wrong at index `at` of the line, or where the text ends."""
+        cursor = Cursor("".join(self._held), line=self._line, step=self._number)
+        return cursor.error(message, hint, len(self._held) if at is None else at)
 
     def _begin(self) -> None:
         self._held: list[str] = []
@@ -101,7 +101,7 @@ class Lines:
         self._name = ""
         self._at = 0
         self._newlines = 0
-        self._depth = 0
+        self._open: list[int] = []  # where the brackets, and the string in them, begin
         self._quote = ""
         self._escaped = False
         self._comment = False
@@ -122,7 +122,7 @@ class Lines:
 
     def _ends(self, character: str) -> bool:
         """Take one character; whether it ends the line. A newline that does is not kept."""
-        if character == "\n" and not self._quote and not self._depth:
+        if character == "\n" and not self._open:
             return True
         self._held.append(character)
         if character == "\n":
@@ -140,7 +140,7 @@ class Lines:
             self._number = int(head["number"]) if head["number"] else None
             self._kind = JOIN if self._name == JOIN else "call"
             self._at = len(self._held)
-            self._depth = 1
+            self._open.append(self._at - 1)
 
     def _call_ends(self, character: str) -> bool:
         if self._quote:
@@ -149,14 +149,15 @@ class Lines:
             pass
         elif character in "\"'":
             # An apostrophe inside a word opens nothing: what is unquoted is refused, not swallowed.
-            inside_word = character == "'" and self._held[-2].isalnum()
-            self._quote = "" if inside_word else character
+            if character == '"' or not self._held[-2].isalnum():
+                self._quote = character
+                self._open.append(len(self._held) - 1)
         elif character in _OPENING:
-            self._depth += 1
-        elif character in _CLOSING and self._depth:
-            self._depth -= 1
-            return self._kind == JOIN and not self._depth
-        elif character == "#" and not self._depth:
+            self._open.append(len(self._held) - 1)
+        elif character in _CLOSING and self._open:
+            self._open.pop()
+            return self._kind == JOIN and not self._open
+        elif character == "#" and not self._open:
             self._comment = True
         return False
 
@@ -167,7 +168,9 @@ class Lines:
             self._escaped = True
         elif character == self._quote:
             self._quote = ""
+            self._open.pop()
 
     def _too_long(self, what: str, most: int) -> PlanError:
         hint = "close every string and bracket, and keep long texts out of a plan"
-        return self.error(f"{what} has more than {most:,} characters", hint)
+        at = self._open[-1] if self._open else None
+        return self.error(f"{what} has more than {most:,} characters", hint, at)
