@@ -101,6 +101,7 @@ def _isolated(tool: Tool[..., Any], limits: IsolationSpec) -> Tool[..., Any]:
         isolation=isolation,
         timeout_s=tool.timeout_s,
         resource=tool.resource,
+        version=tool.spec.version,
     )
 
 

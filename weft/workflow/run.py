@@ -171,7 +171,8 @@ async def check_connected(unit: Unit) -> None:
                 try:
                     await tools.start(included, name)
                 except (ToolError, BuildError) as error:
-                    included.fail(build_error(error), ("tools", name, "mcp"), at_key=True)
+                    origin = included.document.tools[name].origin
+                    included.fail(build_error(error), ("tools", name, origin), at_key=True)
         check_unit(unit, tools)
     finally:
         await tools.aclose()

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weft.agents.foreign import identifier
 from weft.core.errors import BuildError
 from weft.core.ports import ToolRunner
+from weft.workflow.beside import file_beside
 from weft.workflow.document.declarations import McpUse, ToolUse
+from weft.workflow.document.openapi import OpenApiUse
 from weft.workflow.unit import Unit
 
 if TYPE_CHECKING:
     from weft.agents.mcp import McpServer
+    from weft.agents.openapi import OpenApiTools
 
 
 class Source(ToolRunner, Protocol):
@@ -54,6 +57,9 @@ def open_source(unit: Unit, name: str) -> Source:
 
     Raises: `BuildError` where the declaration, the environment or a package is at fault.
     """
+    described = unit.document.tools[name].openapi
+    if described is not None:
+        return _described(unit, name, described)
     from weft.agents.mcp import McpTools
 
     return McpTools(_server(unit, name), prefix=f"{name}_")
@@ -64,10 +70,35 @@ def check_source(unit: Unit, name: str) -> None:
 
     Raises: `BuildError`, at its place.
     """
+    declared = unit.document.tools[name]
     try:
-        _server(unit, name)
+        if declared.openapi is not None:
+            _described(unit, name, declared.openapi)
+        else:
+            _server(unit, name)
     except BuildError as error:
-        unit.fail(error, ("tools", name, "mcp"), at_key=True)
+        unit.fail(error, ("tools", name, declared.origin), at_key=True)
+
+
+def is_known(unit: Unit, name: str) -> bool:
+    """True when the tools of the source `name` are known before anything is started."""
+    return unit.document.tools[name].openapi is not None
+
+
+def _described(unit: Unit, name: str, said: OpenApiUse) -> OpenApiTools:
+    from weft.agents.openapi import OpenApiOptions, OpenApiTools
+
+    given: dict[str, Any] = {
+        "base_url": said.base_url,
+        "auth_env": said.auth_env.get("", said.auth_env) if said.auth_env else None,
+        "private": tuple(said.private),
+        "timeout_s": said.timeout,
+        "retries": said.retries,
+        "max_bytes": said.max_result,
+    }
+    options = OpenApiOptions(**{key: value for key, value in given.items() if value is not None})
+    document = file_beside(unit, said.document)
+    return OpenApiTools(document, said.operations, options, prefix=f"{name}_")
 
 
 def _server(unit: Unit, name: str) -> McpServer:

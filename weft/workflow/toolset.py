@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Tool, Toolbox
 from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import ToolNotFound
 from weft.core.ports import ToolRunner
 from weft.core.values import ToolSpec
 from weft.workflow.imports import Function, function_of, tool_of
-from weft.workflow.sources import Source, called, open_source, source_of
+from weft.workflow.sources import Source, called, is_known, open_source, source_of
 from weft.workflow.unit import Unit
 
 _ANYTHING = {"type": "object"}
@@ -25,13 +26,15 @@ class Toolset:
     """Finds and calls the tools and functions of units; imports each when first needed.
 
     Servers are started when first needed, too, and ended by `aclose`; what their tools take and
-    return is not known before.
+    return is not known before. Identical calls of pure tools are made once, similar ones of tools
+    with a batch form together.
     """
 
     def __init__(self, given: ToolRunner | None = None) -> None:
         self._given = given
         self._given_specs = {spec.name: spec for spec in given.specs()} if given else {}
         self._toolbox = Toolbox()
+        self._calls = ReusingTools(self._toolbox)
         self._names: dict[tuple[Unit, str], str] = {}
         self._functions: dict[tuple[Unit, str], Function] = {}
         self._sources: dict[tuple[Unit, str], Source] = {}
@@ -49,7 +52,7 @@ class Toolset:
         if source is None:
             return self._tool(unit, text).spec
         name = called(*source)
-        known = self._known.get((unit, source[0]))
+        known = self._listed(unit, source[0])
         if known is None:
             return ToolSpec(name, "", _ANYTHING)
         if name not in known:
@@ -70,12 +73,9 @@ class Toolset:
 
     async def start(self, unit: Unit, name: str) -> Source:
         """The server that `unit` declares as `name`, running. Raises: `ToolError`, `BuildError`."""
-        key = unit, name
-        if key not in self._sources:
-            self._sources[key] = open_source(unit, name)
-        source = self._sources[key]
+        source = self._opened(unit, name)
         await source.start()
-        self._known[key] = {spec.name: spec for spec in source.specs()}
+        self._known[unit, name] = {spec.name: spec for spec in source.specs()}
         return source
 
     async def aclose(self) -> None:
@@ -120,7 +120,7 @@ class Toolset:
             running = await self.start(unit, source[0])
             return await running.call(called(*source), arguments)
         self._tool(unit, text)
-        return await self._toolbox.call(self._names[unit, text], arguments)
+        return await self._calls.call(self._names[unit, text], arguments)
 
     def function(self, unit: Unit, reference: str) -> Function:
         """The plain function. Raises: `ToolNotFound` or `BuildError`."""
@@ -139,6 +139,18 @@ class Toolset:
             return [spec for given, spec in specs if given.startswith(f"{name}_")]
         running = await self.start(unit, name)
         return [self.spec(unit, text)] if tool else running.specs()
+
+    def _opened(self, unit: Unit, name: str) -> Source:
+        if (unit, name) not in self._sources:
+            self._sources[unit, name] = open_source(unit, name)
+        return self._sources[unit, name]
+
+    def _listed(self, unit: Unit, name: str) -> Mapping[str, ToolSpec] | None:
+        """The tools of a source, or None where they are not known yet."""
+        if is_known(unit, name) and (unit, name) not in self._known:
+            specs = self._opened(unit, name).specs()
+            self._known[unit, name] = {spec.name: spec for spec in specs}
+        return self._known.get((unit, name))
 
     def _tool(self, unit: Unit, text: str) -> Tool[..., Any]:
         key = unit, text

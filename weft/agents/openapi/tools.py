@@ -90,6 +90,9 @@ class OpenApiTools:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
+    async def start(self) -> None:
+        """Nothing has to be started; it is here so that all sources of tools are alike."""
+
     def specs(self) -> tuple[ToolSpec, ...]:
         return tuple(endpoint.operation.spec for endpoint in self._endpoints.values())
 

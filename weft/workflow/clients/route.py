@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from weft.core.errors import BuildError, UnknownReference
 from weft.core.ports import ModelClient
@@ -15,6 +14,7 @@ from weft.planner.choice import (
     TrainedPredictor,
     Weights,
 )
+from weft.workflow.beside import file_beside
 from weft.workflow.document.declarations import ModelSpec
 from weft.workflow.document.defects import closest
 from weft.workflow.document.routing import AmongSpec, PriceSpec, WeightsSpec
@@ -77,24 +77,13 @@ def _follow(unit: Unit, name: str, before: tuple[str, ...]) -> None:
 def _predictor(unit: Unit, spec: ModelSpec) -> Predictor:
     if spec.predictor is None:
         return StaticPredictor({})
-    found = TrainedPredictor.load(_file(unit, spec.predictor))
+    found = TrainedPredictor.load(file_beside(unit, spec.predictor))
     if not set(found.models) & set(spec.among or ()):
         raise BuildError(
             f"{spec.predictor} knows none of these models",
             hint=f"it knows: {', '.join(found.models)[:200]}",
         )
     return found
-
-
-def _file(unit: Unit, text: str) -> Path:
-    try:
-        file = (unit.folder / text).resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise BuildError(f"{text!r} is not the path of a file: {error}") from error
-    if Path(text).is_absolute() or not file.is_relative_to(unit.root):
-        hint = "keep the file beside the workflow"
-        raise BuildError(f"{text} leads out of the workflow's folder", hint=hint)
-    return file
 
 
 def _profile(about: AmongSpec) -> Profile:

@@ -43,7 +43,7 @@ def _declarations(step: Step, unit: Unit) -> list[object]:
     found: list[object] = []
     for _, inner in walk({"": step}):
         if isinstance(inner, ModelNode) and inner.model in document.models:
-            found.append(document.models[inner.model].model_dump(mode="json"))
+            found += _model(inner.model, unit)
         elif isinstance(inner, ToolNode):
             for choice in inner.choices:
                 found += _tool(choice.tool, unit)
@@ -57,13 +57,32 @@ def _declarations(step: Step, unit: Unit) -> list[object]:
     return found
 
 
+def _model(name: str, unit: Unit) -> list[object]:
+    """The declaration of a model; of a choice those of its models, and what it has learnt."""
+    spec = unit.document.models[name]
+    found: list[object] = [spec.model_dump(mode="json")]
+    for other in spec.among or ():
+        found += _model(other, unit)
+    return found + _content(spec.predictor, unit)
+
+
 def _tool(text: str, unit: Unit) -> list[object]:
-    """The function behind a tool; of a server its declaration, which is all that is known here."""
+    """The function behind a tool; of a source its declaration, and the document if it has one."""
     tools = unit.document.tools
     source = source_of(unit, text)
     if source is not None:
-        return [text, tools[source[0]].model_dump(mode="json")]
+        declared = tools[source[0]]
+        described = declared.openapi.document if declared.openapi is not None else None
+        return [text, declared.model_dump(mode="json"), *_content(described, unit)]
     return [*_function(tools[text].use or text if text in tools else text, unit)]
+
+
+def _content(path: str | None, unit: Unit) -> list[object]:
+    """A digest of a file beside the workflow, where one is named and there."""
+    file = None if path is None else unit.folder / path
+    if file is None or not file.is_file():
+        return []
+    return [hashlib.sha256(file.read_bytes()).hexdigest()]
 
 
 def _function(path: str, unit: Unit) -> list[str]:

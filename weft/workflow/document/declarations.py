@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, RootModel, model_validator
 from pydantic_core import PydanticCustomError
 
+from weft.workflow.document.openapi import OpenApiUse, Variable
 from weft.workflow.document.part import Part
 from weft.workflow.document.quantity import Duration, Size
 from weft.workflow.document.routing import Among, WeightsSpec
@@ -151,10 +152,6 @@ class IsolationSpec(Part):
     output: Size | None = Field(default=None, description="At most so much output.")
 
 
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-"""The name of an environment variable."""
-
-
 class McpUse(Part):
     """An MCP server: a program that is started for the run, or an address."""
 
@@ -183,6 +180,9 @@ class McpUse(Part):
     )
 
 
+_ORIGINS = ("use", "mcp", "openapi")
+
+
 class ToolUse(Part):
     """A tool and where it comes from; or a server that has many, called `name.tool`."""
 
@@ -202,6 +202,9 @@ class ToolUse(Part):
     mcp: McpUse | None = Field(
         default=None, description="The MCP server whose tools are called `name.tool`."
     )
+    openapi: OpenApiUse | None = Field(
+        default=None, description="The HTTP interface whose operations are called `name.operation`."
+    )
     only: list[str] = Field(
         default_factory=list, description="Of a server: the tools to take; else all."
     )
@@ -209,19 +212,25 @@ class ToolUse(Part):
     @property
     def is_source(self) -> bool:
         """True when it stands for the tools of a server, not for one tool."""
-        return self.mcp is not None
+        return self.use is None
+
+    @property
+    def origin(self) -> str:
+        """The key that says where it comes from: `use`, `mcp` or `openapi`."""
+        return next(key for key in _ORIGINS if getattr(self, key) is not None)
 
     @model_validator(mode="after")
     def _one_origin(self) -> ToolUse:
-        kinds = [key for key in ("use", "mcp") if getattr(self, key) is not None]
+        kinds = [key for key in _ORIGINS if getattr(self, key) is not None]
         if len(kinds) != 1:
-            why = "says both `use` and `mcp`" if kinds else "has no `use` and no `mcp`"
-            hint = "write `use: ./tools.py:name`, or `mcp: {command: [...]}`"
+            said = " and ".join(f"`{key}`" for key in kinds)
+            why = f"says both {said}" if kinds else "has no `use`, `mcp` or `openapi`"
+            hint = "write `use: ./tools.py:name`, `mcp: {command: [...]}` or `openapi: {...}`"
             raise PydanticCustomError("origin", "the tool {why}", {"why": why, "hint": hint})
-        misplaced = "only" if self.only and not self.is_source else None
+        misplaced = "only" if self.only and self.mcp is None else None
         misplaced = "isolate" if self.isolate is not None and self.is_source else misplaced
         if misplaced is not None:
-            what = "a server" if self.is_source else "a single tool"
+            what = {"use": "a single tool", "mcp": "a server"}.get(kinds[0], "`openapi`")
             context = {"key": misplaced, "what": what, "hint": "leave it out", "where": [misplaced]}
             raise PydanticCustomError("origin", "`{key}` does not go with {what}", context)
         return self

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from weft.workflow.document.declarations import IsolationSpec, McpUse, ModelSpec, ToolUse
 from weft.workflow.document.document import Document
 from weft.workflow.document.nodes import KIND_NAMES, KINDS, Block, tag
+from weft.workflow.document.openapi import OpenApiUse
 from weft.workflow.document.routing import AmongSpec, PriceSpec, WeightsSpec
 from weft.workflow.document.settings import BudgetSpec, CacheSpec, RetrySpec, RunSpec
 
@@ -40,6 +41,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "cache": CacheSpec,
     "isolate": IsolationSpec,
     "mcp": McpUse,
+    "openapi": OpenApiUse,
     "weights": WeightsSpec,
     "price": PriceSpec,
 }

@@ -13,8 +13,12 @@ from weft.workflow.document.quantity import Duration
 class PriceSpec(Part):
     """US dollars per million tokens."""
 
-    prompt: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    completion: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    prompt: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="Of a million tokens of prompts."
+    )
+    completion: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="Of a million tokens of answers."
+    )
 
 
 class AmongSpec(Part):
@@ -35,9 +39,18 @@ class AmongSpec(Part):
 class WeightsSpec(Part):
     """How much loss a cost is worth, as a share of the dearest model's cost."""
 
-    money: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    latency: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    size: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    money: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="What the price of a call is worth."
+    )
+    latency: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="What the time of an answer is worth."
+    )
+    size: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="What the number of parameters is worth.",
+    )
 
 
 def _named(value: object) -> object:
