@@ -13,7 +13,7 @@ from weft.agents.loops import make_agent
 from weft.agents.tools import Toolbox
 from weft.core.errors import ModelNotFound
 from weft.engine import RunOptions
-from weft.serving.local import LocalModel
+from weft.serving.local import LocalModel, LocalOptions
 
 pytestmark = pytest.mark.model
 
@@ -26,14 +26,14 @@ def price(item: str) -> int:
 
 async def outcome(agent: str, constrain: str) -> str:
     try:
-        model = LocalModel("smollm2-135m-instruct")
+        model = LocalModel("smollm2-135m-instruct", LocalOptions(max_string_chars=60))
     except ModelNotFound as missing:
         pytest.skip(str(missing))
     async with aclosing(model):
         options = AgentOptions(
             rounds=1,
             calls=2,
-            max_tokens=96,
+            max_tokens=300 if constrain == "auto" else 64,
             constrain=constrain,  # type: ignore[arg-type]
             schema={"type": "object", "properties": {"cheaper": {"enum": ["tea", "coffee"]}},
                     "required": ["cheaper"], "additionalProperties": False},

@@ -16,18 +16,8 @@ from weft.core.values import Message
 from weft.engine import RunOptions, RunResult
 
 Script = Iterable[Reply | str] | Callable[[ModelRequest], Reply | str]
+CAPABLE = Capabilities(structured_output=True, tools=True)
 PRICES = {"tea": 3, "coffee": 4, "milk": 1}
-
-
-class Model(FakeModel):
-    """A scripted model that can do what the test says."""
-
-    def __init__(self, script: Script, offered: Capabilities) -> None:
-        super().__init__(script)
-        self.offered = offered
-
-    async def capabilities(self) -> Capabilities:
-        return self.offered
 
 
 @dataclass
@@ -36,7 +26,7 @@ class Talked:
 
     result: RunResult
     given: Answer | None
-    model: Model
+    model: FakeModel
     events: list[Event] = field(default_factory=list)
 
     @property
@@ -88,7 +78,7 @@ def talk(
     **options: Any,
 ) -> Talked:
     """Let `agent` answer a question with the scripted model."""
-    model = Model(script, offered or Capabilities(structured_output=True, tools=True))
+    model = FakeModel(script, capabilities=offered or CAPABLE)
     toolbox = tools or FakeTools(price=price)
     events: list[Event] = []
 

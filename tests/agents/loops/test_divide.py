@@ -31,7 +31,7 @@ def test_the_calls_of_a_round_run_in_parallel_and_are_told_in_their_order() -> N
     assert talked.result.wall_s == 2.0
     assert talked.heard == [
         "Question: which is cheaper?",
-        'Results:\n1. price(item="tea") -> 3\n2. price(item="coffee") -> 6',
+        'Results of the calls:\n1. price(item="tea") -> 3\n2. price(item="coffee") -> 6',
     ]
     answer = talked.answer
     assert (answer.value, answer.rounds, len(answer.calls)) == ("tea", 1, 2)
@@ -41,7 +41,7 @@ def test_the_calls_of_a_round_run_in_parallel_and_are_told_in_their_order() -> N
 def test_calls_are_numbered_through_all_rounds() -> None:
     talked = talk("divide", [BOTH, says(calls=cost("milk")), CHEAPER])
     assert [o.number for o in talked.answer.calls] == [1, 2, 3]
-    assert talked.heard[2] == 'Results:\n3. price(item="milk") -> 1'
+    assert talked.heard[2] == 'Results of the calls:\n3. price(item="milk") -> 1'
     assert [n for n in talked.nodes if "/s" in n] == [
         "divide/calls1/s1",
         "divide/calls1/s2",
@@ -115,8 +115,8 @@ def test_who_is_first_changes_nothing_that_is_said(delays: tuple[float, ...]) ->
 
     script = [says(calls=cost("tea", "coffee", "milk")), CHEAPER]
     assert talk("divide", script, FakeTools(price=price)).heard[1] == (
-        'Results:\n1. price(item="tea") -> "tea"\n2. price(item="coffee") -> "coffee"\n'
-        '3. price(item="milk") -> "milk"'
+        'Results of the calls:\n1. price(item="tea") -> "tea"\n'
+        '2. price(item="coffee") -> "coffee"\n3. price(item="milk") -> "milk"'
     )
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.agents.loops.talk import Model, Script, says
+from tests.agents.loops.talk import Script, says
 from weft.agents.agent import AgentOptions, Observation
 from weft.agents.loops.decision import Finish, Replan
 from weft.agents.loops.joiner import Joiner
 from weft.core.errors import BuildError, ToolRaised
 from weft.core.events import Outcome
-from weft.core.fakes import FakeClock
+from weft.core.fakes import FakeClock, FakeModel
 from weft.core.ids import NodeId
 from weft.core.ports import Capabilities
 from weft.engine import Graph, Inputs, Node, NodeContext, Run
@@ -34,9 +34,9 @@ def decided(
     rounds: int = 1,
     offered: Capabilities = HELD,
     **options: Any,
-) -> tuple[list[Any], Model, RunResult]:
+) -> tuple[list[Any], FakeModel, RunResult]:
     """The decisions of so many rounds, in each of which one more observation is known."""
-    model = Model(script, offered)
+    model = FakeModel(script, capabilities=offered)
     joiner = Joiner(model, AgentOptions(**options))
 
     async def work(context: NodeContext, _: Inputs) -> list[Any]:
@@ -77,7 +77,7 @@ def test_finish_or_replan(text: str, decision: Finish | Replan, offered: Capabil
 def test_failures_and_what_was_left_out_are_shown() -> None:
     _, model, _ = decided([says(answer="tea")], (FINE, FAILED, LEFT_OUT))
     assert model.requests[0].messages[1].content == (
-        'Question: which?\n\nResults:\n1. price(item="tea") -> 3\n'
+        'Question: which?\n\nResults of the calls:\n1. price(item="tea") -> 3\n'
         '2. price(item="gold") -> failed: ToolRaised: price raised KeyError\n'
         '3. warn(text="$2") -> left out: ToolRaised: 2'
     )
@@ -85,7 +85,7 @@ def test_failures_and_what_was_left_out_are_shown() -> None:
 
 def test_no_results_are_told_as_none() -> None:
     decisions, model, _ = decided([says(answer="tea")], ())
-    assert model.requests[0].messages[1].content.endswith("Results:\n(none)")
+    assert model.requests[0].messages[1].content.endswith("Results of the calls:\n(none)")
     assert decisions == [Finish("tea", "so")]
 
 
@@ -118,7 +118,7 @@ def test_answers_are_typed() -> None:
 
 def test_a_schema_that_is_none_is_refused_before_anything_runs() -> None:
     with pytest.raises(BuildError, match=r"the answer's schema is wrong at \$.type"):
-        Joiner(Model([""], HELD), AgentOptions(schema={"type": "nonsense"}))
+        Joiner(FakeModel([""]), AgentOptions(schema={"type": "nonsense"}))
 
 
 def test_nodes_have_names_that_say_which_round_they_are() -> None:

@@ -26,8 +26,8 @@ def test_one_call_after_the_other_until_the_answer() -> None:
     ]
     assert talked.heard == [
         "Question: which is cheaper?",
-        'Results:\n1. price(item="tea") -> 3',
-        'Results:\n2. price(item="coffee") -> 4',
+        'Results of the calls:\n1. price(item="tea") -> 3',
+        'Results of the calls:\n2. price(item="coffee") -> 4',
     ]
     talked.assert_stable_prefix()
     assert talked.result.status == "succeeded"
@@ -192,7 +192,7 @@ def test_a_long_talk_is_shortened_from_its_beginning_and_that_is_said() -> None:
     for request in talked.requests:
         words = sum(len(message.content.split()) for message in request.messages)
         assert words < 4_000  # the scripted model's tokens are words
-    last = [m.content for m in talked.requests[-1].messages if m.content.startswith("Results")]
+    last = [m.content for m in talked.requests[-1].messages if m.content.startswith("Results of")]
     lengths = [len(content) for content in last]
     assert lengths[-1] > 1_000 > lengths[0]
     assert "characters left out" in last[0]

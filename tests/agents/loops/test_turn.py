@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 
 import pytest
 
-from tests.agents.loops.talk import Model, call, says, talk
+from tests.agents.loops.talk import CAPABLE, call, says, talk
 from weft.agents.agent import AgentOptions, run_agent
 from weft.agents.loops import make_agent
 from weft.core.budget import Budget
@@ -17,7 +17,7 @@ from weft.core.errors import (
     ModelUnavailable,
 )
 from weft.core.events import NodeRetrying
-from weft.core.fakes import FakeClock, FakeTools, Reply
+from weft.core.fakes import FakeClock, FakeModel, FakeTools, Reply
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, TextDelta
 from weft.engine import Limit, RunOptions
 
@@ -58,7 +58,7 @@ def test_a_schema_that_cannot_be_enforced_is_left_out_and_that_is_said() -> None
     assert any("asked again without a schema" in line for line in talked.logs)
 
 
-class Strict(Model):
+class Strict(FakeModel):
     """Refuses, as real clients do, to hand out what does not fit the schema."""
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -71,7 +71,7 @@ class Strict(Model):
 
 
 def test_output_that_the_client_refuses_is_read_and_told_here() -> None:
-    model = Strict([CHEAPER], Capabilities(structured_output=True))
+    model = Strict([CHEAPER])
 
     async def main() -> None:
         end = await run_agent(make_agent("react", FakeTools(), model), "which?")
@@ -84,7 +84,7 @@ def test_output_that_the_client_refuses_is_read_and_told_here() -> None:
     assert model.requests[1].messages[-2].content == '{"thought": "x", "ne'
 
 
-class Started(Model):
+class Started(FakeModel):
     """Has to be started first."""
 
     started = False
@@ -96,12 +96,12 @@ class Started(Model):
 
     async def capabilities(self) -> Capabilities:
         assert self.started
-        return self.offered
+        return CAPABLE
 
 
 @pytest.mark.parametrize("agent", LOOPS)
 def test_a_model_that_must_be_started_is(agent: str) -> None:
-    model = Started([CHEAPER], Capabilities(structured_output=True, tools=True))
+    model = Started([CHEAPER])
 
     async def main() -> None:
         end = await run_agent(make_agent(agent, FakeTools(), model), "which?")
@@ -151,4 +151,4 @@ def test_one_slot_is_enough() -> None:
 def test_a_schema_that_is_none_is_refused_before_anything_runs(agent: str) -> None:
     options = AgentOptions(schema={"type": "object", "properties": 3})
     with pytest.raises(BuildError, match="the answer's schema is wrong"):
-        make_agent(agent, FakeTools(), Model([""], Capabilities()), options)
+        make_agent(agent, FakeTools(), FakeModel([""]), options)

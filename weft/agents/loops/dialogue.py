@@ -6,6 +6,7 @@ Knows no tools: what a reply asks for is done elsewhere, and told here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Final
 
@@ -44,8 +45,7 @@ class Dialogue:
         self._model = model
         self._names = names or (f"turn{number}" for number in count(1))
         self._constrained = options.constrain != "never" and capabilities.structured_output
-        stop = () if self._constrained else STOP
-        self._sampling = Sampling(options.max_tokens, options.temperature, stop=stop)
+        self._sampling = Sampling(options.max_tokens, options.temperature)
         said = system(rules, form, constrained=self._constrained, instructions=options.instructions)
         self._conversation = Conversation(
             [said],
@@ -100,10 +100,12 @@ class Dialogue:
 
     async def _asked(self, context: NodeContext, form: Form) -> Completion:
         self._conversation.fit(context.log)
+        held = self._constrained
+        stops = form.calls and not held  # an answer alone is never cut off, not even there
         request = ModelRequest(
             self._conversation.messages,
-            sampling=self._sampling,
-            schema=form.schema() if self._constrained else None,
+            sampling=replace(self._sampling, stop=STOP if stops else ()),
+            schema=form.schema() if held else None,
         )
         completion = await ask(context, next(self._names), self._model, request)
         self._conversation.measure(completion.usage)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-TURNS_PROMPT_VERSION: Final = "turns-1"
+TURNS_PROMPT_VERSION: Final = "turns-2"
 
 NO_TEXT: Final = "(nothing)"
 """Stands for a reply without text, which not every server takes back."""
 
-STOP: Final = ("\nResults:",)
-"""Where a model that is not held to a form must stop: results are not its to write."""
+STOP: Final = ("\nResults of the calls:",)
+"""Where a model that is not held to a form stops: results are not its to write."""
 
 LAST: Final = "No call is left. Answer now with what you know."
 
 
 def results(lines: Sequence[str], *notes: str) -> str:
     """The results of calls, one to a line, and what else there is to say."""
-    told = "Results:\n" + ("\n".join(lines) if lines else "(none)")
+    told = "Results of the calls:\n" + ("\n".join(lines) if lines else "(none)")
     return "\n\n".join([told, *(note for note in notes if note)])
 
 
