@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
 from weft.core.errors import ServeError, SpecError
-from weft.serving.gateway.connection import PatientConnection
+from weft.serving.connection import PatientConnection
 
 _LONGEST_HEADERS = 64 * 1024
 _MOST_CONNECTIONS = 512

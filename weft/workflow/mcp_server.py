@@ -33,8 +33,9 @@ try:
 
     from weft.serving.asgi import Hosted
 except ModuleNotFoundError as error:
+    package = str(error.name).partition(".")[0]
     hint = "pip install 'weft[mcp]'"
-    raise ServeError(f"an MCP server needs {error.name}", hint=hint) from error
+    raise ServeError(f"an MCP server needs the package {package}", hint=hint) from error
 
 __all__ = ["Hosted", "WorkflowMcpServer"]
 

@@ -13,8 +13,8 @@ from typing import cast
 from uvicorn import Config, Server
 
 from weft.core.errors import DuplicateName, ServeError
+from weft.serving.connection import PatientConnection
 from weft.serving.gateway.app import GatewayApp
-from weft.serving.gateway.connection import PatientConnection
 from weft.serving.gateway.exchange import Report
 from weft.serving.gateway.options import GatewayOptions
 from weft.serving.gateway.served import Served

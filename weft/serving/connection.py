@@ -1,7 +1,7 @@
 """One connection of a client, given up when the client dawdles. Knows no requests.
 
 uvicorn has no time limits for headers, nor for clients that do not read; both would let a handful
-of clients hold the gateway's connections and answers for ever.
+of clients hold a server's connections and answers for ever.
 """
 
 from __future__ import annotations
