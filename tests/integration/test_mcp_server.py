@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -241,6 +242,36 @@ def test_the_script_over_http(
             await part(client, house[1])
 
     asyncio.run(main())
+
+
+def test_stdout_is_the_protocols_alone(trace: Trace) -> None:
+    """Whatever is printed while files are imported, by tools, or past Python."""
+    info = {"name": "by hand", "version": "1"}
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+    call = {"name": "greeting", "arguments": {"name": "you"}}
+    process = subprocess.Popen(
+        command(trace),
+        env={**os.environ, **environment(trace)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    answers = []
+    for number, (method, params) in enumerate((("initialize", opening), ("tools/call", call))):
+        request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        answers.append(json.loads(process.stdout.readline()))
+    rest, said = process.communicate(timeout=20)
+    assert [answer["id"] for answer in answers] == [0, 1]
+    assert answers[1]["result"]["structuredContent"]["text"] == "hello you"
+    assert rest == ""
+    assert process.returncode == 0
+    for printed in ("printed while", "printed by a tool", "written to the descriptor"):
+        assert printed in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
