@@ -53,13 +53,14 @@ def _figures(case: str, system: str, judged: Sequence[Judged]) -> Iterable[Row]:
     found = {
         "scenarios": (len(judged), "scenarios"),
         "feasible": (len(feasible), "scenarios"),
-        "solved_feasible": (fmean(one.solved for one in feasible or judged), "share"),
         "correctness": (fmean(one.correct for one in judged), "share"),
         "silent_failures": (sum(one.silent for one in judged), "failures"),
         "control_plane_calls": (sum(one.ended.control_calls for one in judged), "model calls"),
         "tool_calls": (sum(one.tool_calls for one in judged), "calls"),
         "mean_latency_s": (fmean(one.ended.latency_s for one in judged), "s"),
     }
+    if feasible:
+        found["solved_feasible"] = (fmean(one.solved for one in feasible), "share")
     return [Row(case, system, name, float(value), unit) for name, (value, unit) in found.items()]
 
 

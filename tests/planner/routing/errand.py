@@ -55,9 +55,11 @@ def errand(
     goal: Goal | str,
     have: Mapping[str, Any],
     lesser: Sequence[Goal | str] = (),
+    *,
+    cut: bool = False,
     **more: Any,
 ) -> Ran:
-    """Run it on a clock that jumps."""
+    """Run it on a clock that jumps; `cut`: it may be cut off before its end."""
     clock = FakeClock()
     events: list[Event] = []
 
@@ -73,7 +75,8 @@ def errand(
     arrival, error = clock.run(main())
     assert_well_formed(events, _result(events))
     ran = Ran(arrival, error, events)
-    assert_no_silent_failure(ran)
+    if not (cut and ran.status == "partial"):
+        assert_no_silent_failure(ran)
     return ran
 
 

@@ -18,9 +18,9 @@ from weft.core.errors import (
 from weft.core.events import Event, NodeFinished, NodeRerouted
 from weft.core.fakes import FakeClock, FakeModel, FakeTools, Reply
 from weft.core.ids import NodeId
-from weft.core.values import JsonSchema
-from weft.engine import Edge, Graph, Node, Run
-from weft.planner.routing import Cost, Goal, RoutedTool, Router, ToolGraph, heal, healing
+from weft.core.values import JsonSchema, ToolSpec
+from weft.engine import Edge, Graph, Node, Retry, Run, RunOptions
+from weft.planner.routing import Cost, Goal, RoutedTool, Router, Signal, ToolGraph, heal, healing
 
 PAGES = ToolGraph(
     [
@@ -132,8 +132,6 @@ def test_what_is_no_longer_needed_is_cancelled() -> None:
         every_s = None
 
         async def look(self, scene: Any) -> Any:
-            from weft.planner.routing import Signal
-
             less = Signal(1.0, "a will do", goal=Goal("less", ("a",)))
             return [less] if "a" in scene.values else []
 
@@ -373,8 +371,6 @@ class Typed(FakeTools):
         super().__init__(fetch=lambda url: url, typed=lambda count: count, number=lambda: 1)
 
     def specs(self) -> Any:
-        from weft.core.values import ToolSpec
-
         text = {
             "type": "object",
             "properties": {"count": {"type": "string"}},
@@ -388,9 +384,42 @@ class Typed(FakeTools):
         )
 
 
-def test_a_run_that_is_cut_off_says_so() -> None:
-    from weft.engine import RunOptions
+def test_who_cancels_it_cancels_the_calls() -> None:
+    ended: list[str] = []
 
+    async def for_ever(**_: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("fetch")
+
+    async def main() -> None:
+        async with asyncio.timeout(3.0):
+            await heal(Router(PAGES, tools(fetch=for_ever)), "page", HAVE, clock=clock)
+
+    clock = FakeClock()
+    with pytest.raises(TimeoutError):
+        clock.run(main())
+    assert ended == ["fetch"]
+    assert clock.now() == 3.0
+
+
+def test_a_call_may_be_retried_before_another_tool_is() -> None:
+    failing = iter([True, True])
+
+    def sometimes(url: str) -> str:
+        if next(failing, False):
+            raise ToolRaised("not yet", retryable=True)
+        return url
+
+    graph = ToolGraph([RoutedTool("fetch", {"url": "address"}, retry=Retry(3, 1.0, jitter=0.0))])
+    clock = FakeClock()
+    arrival = clock.run(heal(Router(graph, tools(fetch=sometimes)), "fetch", HAVE, clock=clock))
+    assert arrival.value == "here"
+    assert len(arrival.calls) == 1
+
+
+def test_a_run_that_is_cut_off_says_so() -> None:
     async def for_ever(**_: Any) -> None:
         await asyncio.Event().wait()
 

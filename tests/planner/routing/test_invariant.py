@@ -1,5 +1,6 @@
 """Random graphs with random faults: what can be had is had, and no failure is silent."""
 
+import asyncio
 import json
 
 from hypothesis import given
@@ -12,7 +13,7 @@ from tests.profile import examples
 from weft.core.fakes import FakeModel
 from weft.core.ports import ModelRequest
 from weft.engine import RunOptions
-from weft.planner.routing import Goal, Router, ToolGraph
+from weft.planner.routing import DOWN, Goal, Router, Scene, Signal, ToolGraph
 
 
 @given(st.data(), graphs())
@@ -34,6 +35,67 @@ def test_what_can_be_had_is_had_without_a_model(data: st.DataObject, graph: Tool
         for want in goal.wants:
             value = ran.arrival.values[want]
             assert not list(objections(value, want, graph, START, world.made))
+
+
+class Moody:
+    """A monitor that says something else at every look, takes its time, and may break."""
+
+    def __init__(self, moods: list[list[Signal]], takes_s: float, every_s: float | None) -> None:
+        self.name = "moody"
+        self.every_s = every_s
+        self.moods = moods
+        self.takes_s = takes_s
+
+    async def look(self, scene: Scene) -> list[Signal]:
+        if not self.moods:
+            raise RuntimeError("out of moods")
+        mood = self.moods.pop(0)
+        await asyncio.sleep(self.takes_s)
+        return mood
+
+
+def moods(graph: ToolGraph) -> st.SearchStrategy[Moody]:
+    signal = st.builds(
+        Signal,
+        st.sampled_from([0.1, 0.5, 0.9]),
+        st.just("a mood"),
+        st.sampled_from(list(graph.tools)),
+        health=st.sampled_from([None, 1.0, 4.0, DOWN]),
+        risk=st.sampled_from([None, 0.0, 3.0]),
+    )
+    several = st.lists(st.lists(signal, max_size=3), max_size=6)
+    takes_s = st.sampled_from([0.0, 0.05, 7.0, 1e6])
+    return st.builds(Moody, several, takes_s, st.sampled_from([None, 0.5]))
+
+
+@given(st.data(), graphs())
+@examples(200)
+def test_no_monitor_makes_a_failure_silent_or_an_errand_hang(
+    data: st.DataObject, graph: ToolGraph
+) -> None:
+    broken = data.draw(faults(graph))
+    want = data.draw(st.sampled_from(sorted(graph.names)))
+    monitors = data.draw(st.lists(moods(graph), max_size=3))
+    world = World(graph, broken)
+    ran = errand(Router(graph, world, monitors=monitors), want, START)
+    assert len(set(world.calls)) == len(world.calls)
+    if ran.arrival is not None:
+        assert not list(objections(ran.arrival.value, want, graph, START, world.made))
+    elif want in reachable(graph, frozenset(START), frozenset(broken)):
+        assert any("moody: " in line for line in ran.logged), "only a signal closes a tool"
+
+
+@given(st.data(), graphs(), st.integers(0, 12))
+@examples(100)
+def test_an_errand_can_be_cut_off_at_any_time(
+    data: st.DataObject, graph: ToolGraph, after_s: int
+) -> None:
+    broken = data.draw(faults(graph))
+    goal = Goal("all", tuple(graph.tools))
+    options = RunOptions(deadline_s=after_s + 0.5)
+    world = World(graph, broken)
+    ran = errand(Router(graph, world), goal, START, options=options, cut=True)
+    assert ran.events[-1].at_s <= after_s + 0.5
 
 
 @given(st.data(), graphs())

@@ -4,9 +4,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from tests.planner.routing.errand import errand
 from tests.planner.routing.test_heal import HAVE, PAGES, broken, tools
-from weft.planner.routing import DOWN, Goal, Router, Scene, Signal
+from weft.core.fakes import FakeTools
+from weft.planner.routing import DOWN, Call, Goal, RoutedTool, Router, Scene, Signal, ToolGraph
 from weft.planner.routing.monitors import Intent, Probes, Risks, Slowness
 
 
@@ -80,6 +83,16 @@ def test_a_monitor_that_raises_is_heard_no_more() -> None:
     assert any("failed and is heard no more" in line for line in ran.logged)
 
 
+@pytest.mark.parametrize(
+    "numbers", [{"health": 0.0}, {"health": float("nan")}, {"risk": -1.0}, {"risk": DOWN}]
+)
+def test_signals_that_mean_nothing(numbers: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="got"):
+        Signal(0.5, "x", "fetch", **numbers)
+    with pytest.raises(ValueError, match="got"):
+        Signal(float("nan"), "x")
+
+
 def test_they_look_after_every_call() -> None:
     seen = Says()
     called(seen, fetch=broken)
@@ -134,13 +147,9 @@ def test_a_probe_that_changes_its_mind_opens_the_way_again() -> None:
         await asyncio.sleep(10.0)
         return url
 
-    from weft.planner.routing import RoutedTool, ToolGraph
-
     graph = ToolGraph(
         [RoutedTool("slow", {"url": "address"}), RoutedTool("after", {"url": "slow"})]
     )
-    from weft.core.fakes import FakeTools
-
     runner = FakeTools(slow=slow, after=lambda url: url)
     monitor = Probes({"slow": _yes, "other": later}, every_s=1.0)
     ran = errand(Router(graph, runner, monitors=[monitor]), "after", HAVE)
@@ -161,8 +170,6 @@ def test_slowness_is_shared_by_a_group() -> None:
 
 
 def _scene(*calls: tuple[str, float]) -> Scene:
-    from weft.planner.routing import Call
-
     return Scene(Goal("g"), {}, tuple(Call(name, took) for name, took in calls))
 
 

@@ -34,7 +34,8 @@ class Attention:
 
     def health(self, tool: str) -> float:
         """How much dearer than usual `tool` is; 1 when nobody says anything."""
-        strongest = self._strongest(s for s in self._all() if s.tool == tool and s.health)
+        about = (s for s in self._all() if s.tool == tool and s.health is not None)
+        strongest = self._strongest(about)
         return 1.0 if strongest is None or strongest.health is None else strongest.health
 
     def risk(self, tool: str) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from weft.core.errors import BuildError, DuplicateName
@@ -113,11 +114,13 @@ class ToolGraph:
 def _labels(names: Iterable[str]) -> dict[str, str]:
     """Each name without the letters that mean something in an id; no two alike."""
     labels: dict[str, str] = {}
+    taken: set[str] = set()
     for name in names:
         plain = _ID_LETTERS.sub("_", name).lstrip(".") or "tool"
-        taken = set(labels.values())
-        numbered = (f"{plain}_{number}" for number in range(2, len(taken) + 3))
-        labels[name] = plain if plain not in taken else next(n for n in numbered if n not in taken)
+        numbered = (f"{plain}_{number}" for number in count(2))
+        label = plain if plain not in taken else next(n for n in numbered if n not in taken)
+        labels[name] = label
+        taken.add(label)
     return labels
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Protocol
 
 from weft.core.errors import Failure
@@ -38,6 +39,8 @@ class Signal:
     tool, health   the tool is well (1), that much dearer than usual, or closed (`DOWN`)
     tool, risk     what may go wrong when it is called
     goal           something else is wanted now
+
+    Raises: `ValueError` for numbers that mean nothing.
     """
 
     priority: float
@@ -46,6 +49,14 @@ class Signal:
     health: float | None = None
     risk: float | None = None
     goal: Goal | None = None
+
+    def __post_init__(self) -> None:
+        if not isfinite(self.priority):
+            raise ValueError(f"a priority is a finite number, got {self.priority}")
+        if self.health is not None and not self.health > 0:
+            raise ValueError(f"a tool's health is above 0, got {self.health}")
+        if self.risk is not None and not (isfinite(self.risk) and self.risk >= 0):
+            raise ValueError(f"a risk is a finite number of at least 0, got {self.risk}")
 
 
 class Monitor(Protocol):

@@ -14,6 +14,7 @@ System = Callable[[Scenario, Workshop, FakeClock], Coroutine[Any, Any, Ended]]
 
 SYSTEMS: Mapping[str, System] = {
     "weft": on_weft.run,
+    "weft_probed": on_weft.run_probed,
     "react": on_react.run,
     "static": on_static.run,
     "static_lenient": on_static.run_lenient,

@@ -1,8 +1,14 @@
-"""The self-healing router. Where it asks a model, a script answers: the best lesser goal."""
+"""The self-healing router. Where it asks a model, a script answers: the best lesser goal.
+
+`run_probed` also has a monitor that probes every tool beside the work; a probe sees tools that are
+down, not those that answer wrongly.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
 
 from evals.planning.healing.scenario import Ended, Scenario
 from evals.planning.healing.workshop import Workshop
@@ -10,15 +16,40 @@ from weft.core.errors import RouteError
 from weft.core.events import Event, NodeFinished, NodeLogged, NodeRerouted
 from weft.core.fakes import FakeClock, FakeModel
 from weft.core.ports import ModelRequest
-from weft.planner.routing import Router, heal
+from weft.planner.routing import Monitor, Router, heal
+from weft.planner.routing.monitors import Probes
+from weft.planner.routing.monitors.probes import Probe
+
+_DOWN = ("raises", "hangs")
+_PROBE_S = 0.05
 
 
 async def run(scenario: Scenario, workshop: Workshop, clock: FakeClock) -> Ended:
     """Reach the goal of `scenario` from what there is."""
+    return await _run(scenario, workshop, clock, ())
+
+
+async def run_probed(scenario: Scenario, workshop: Workshop, clock: FakeClock) -> Ended:
+    """The same, while a monitor probes the tools."""
+    probes = {tool: _probe(scenario, tool) for tool in scenario.graph.tools}
+    return await _run(scenario, workshop, clock, (Probes(probes),))
+
+
+def _probe(scenario: Scenario, tool: str) -> Probe:
+    async def probe() -> bool:
+        await asyncio.sleep(_PROBE_S)
+        return scenario.faults.get(tool) not in _DOWN
+
+    return probe
+
+
+async def _run(
+    scenario: Scenario, workshop: Workshop, clock: FakeClock, monitors: Sequence[Monitor]
+) -> Ended:
     model = FakeModel(_best)
     events: list[Event] = []
     errand = scenario.errand
-    router = Router(scenario.graph, workshop, model=model)
+    router = Router(scenario.graph, workshop, model=model, monitors=monitors)
     try:
         arrival = await heal(
             router,
