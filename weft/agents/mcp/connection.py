@@ -121,7 +121,7 @@ class Connection:
             return task.result()
         if not isinstance(error, Exception):
             raise error
-        failure = converted(shown_as, error, self.secrets.hidden)
+        failure = converted(shown_as, error, self.secrets.hidden, self._status)
         if isinstance(failure, ConnectionLost) and failure.carried_out is False:
             self.end("has forgotten the session")
         raise failure from error
@@ -146,9 +146,9 @@ class Connection:
         self._silent |= not self.lost
         self.end("fell silent")
 
-    def refused(self, status: int) -> None:
-        """The server answered with an HTTP error."""
-        self._status = status
+    def answered(self, status: int) -> None:
+        """The server answered with an HTTP status."""
+        self._status = status if status >= 400 else None
 
     async def aclose(self) -> None:
         """Say goodbye, and leave no process behind. Calls under way end as lost."""
@@ -181,7 +181,6 @@ class Connection:
             async with Client(transport, cache=None, client_info=info) as client:
                 await self._list(client)
                 self._client = client
-                self._status = None
                 self._ready.set()
                 await self._over.wait()
                 await self._see_exit()

@@ -32,6 +32,9 @@ LONGEST: Final = 2_000
 _NO_SESSION: Final = "Session terminated"
 _EVENT: Final = "SSE stream failed"
 _TOO_LONG: Final = "byte limit."
+_HTTP_ERROR: Final = "Server returned an error response"
+_TOO_MANY: Final = 429
+_SERVERS_FAULT: Final = 500
 
 
 class ConnectionLost(Exception):
@@ -46,10 +49,16 @@ class ConnectionLost(Exception):
 
 
 def converted(
-    name: str, error: Exception, hidden: Callable[[str], str]
+    name: str, error: Exception, hidden: Callable[[str], str], status: int | None = None
 ) -> ToolError | ConnectionLost:
-    """What the SDK raised in a call of the tool `name`; `hidden` takes secrets out of texts."""
+    """What the SDK raised in a call of the tool `name`; `hidden` takes secrets out of texts.
+
+    `status`: the HTTP error that came last, which the SDK keeps to itself.
+    """
     match error:
+        case MCPError(message=message) if message == _HTTP_ERROR and status is not None:
+            again = status == _TOO_MANY or status >= _SERVERS_FAULT
+            return ToolRaised(f"{name}: the server answered HTTP {status}", retryable=again)
         case MCPError():
             return _answered(name, error.code, hidden(shown(error.message, LONGEST)))
         case anyio.BrokenResourceError() | anyio.ClosedResourceError():

@@ -21,13 +21,13 @@ _CONNECT_S: Final = 15.0
 
 
 class Owner(Protocol):
-    """Whoever the transport tells what the server refuses."""
+    """Whoever the transport tells how the server answers."""
 
     server: McpServer
     secrets: Secrets
 
-    def refused(self, status: int) -> None:
-        """The server answered with an HTTP error."""
+    def answered(self, status: int) -> None:
+        """The server answered with an HTTP status."""
 
 
 def http(owner: Owner) -> Transport:
@@ -44,8 +44,7 @@ async def _http(owner: Owner) -> AsyncIterator[TransportStreams]:
         headers["authorization"] = f"Bearer {secrets[server.api_key_env]}"
 
     async def watch(response: httpx2.Response) -> None:
-        if response.is_error:
-            owner.refused(response.status_code)
+        owner.answered(response.status_code)
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             response.stream = _Bounded(response.stream, server.max_message_bytes)
 
