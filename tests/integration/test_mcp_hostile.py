@@ -131,6 +131,25 @@ def test_a_server_that_never_answers(trace: Trace, mode: str) -> None:
     asyncio.run(main())
 
 
+def test_closing_while_it_starts_leaves_no_process(trace: Trace) -> None:
+    async def main() -> None:
+        tools = McpTools(trace.hostile("silent"))
+        first, second = (asyncio.create_task(tools.call("fine", {})) for _ in range(2))
+        await until(lambda: "initialize" in trace.text or "server/discover" in trace.text)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert not second.done()  # who else waits goes on waiting
+        assert alive(trace.pids[0])
+        await tools.aclose()
+        with pytest.raises(ToolRaised, match="is closed"):
+            await second
+        assert len(trace.pids) == 1
+        assert not alive(trace.pids[0])
+
+    asyncio.run(main())
+
+
 def test_a_server_that_ends_at_once(trace: Trace) -> None:
     async def main() -> None:
         tools = McpTools(trace.hostile("gone"))

@@ -161,6 +161,29 @@ def test_a_bad_answer_fails_its_own_call_only(tool: str, error: type[ToolError],
     use(what)
 
 
+def test_a_page_that_never_answers() -> None:
+    async def main() -> None:
+        gone = asyncio.Event()
+
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()  # until the client leaves
+            writer.close()
+            gone.set()
+
+        page = await asyncio.start_server(silent, "127.0.0.1", 0)
+        async with page:
+            url = f"http://127.0.0.1:{page.sockets[0].getsockname()[1]}/mcp"
+            tools = McpTools(McpServer("page", url=url, start_timeout_s=0.5))
+            with pytest.raises(ToolLimitError, match=r"did not answer within 0\.5 s") as raised:
+                await tools.call("fine", {})
+            assert raised.value.retryable
+            async with asyncio.timeout(20):
+                await gone.wait()
+            await tools.aclose()
+
+    asyncio.run(main())
+
+
 def test_a_flood_ends_in_time() -> None:
     async def what(tools: McpTools) -> None:
         with pytest.raises(ToolError) as raised:
