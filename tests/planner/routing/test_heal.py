@@ -16,11 +16,22 @@ from weft.core.errors import (
     UnknownReference,
 )
 from weft.core.events import Event, NodeFinished, NodeRerouted
-from weft.core.fakes import FakeClock, FakeModel, FakeTools, Reply
+from weft.core.fakes import FakeClock, FakeModel, FakeTools, MemoryStore, Reply
 from weft.core.ids import NodeId
 from weft.core.values import JsonSchema, ToolSpec
 from weft.engine import Edge, Graph, Node, Retry, Run, RunOptions
-from weft.planner.routing import Cost, Goal, RoutedTool, Router, Signal, ToolGraph, heal, healing
+from weft.planner.routing import (
+    Cost,
+    Goal,
+    History,
+    RoutedTool,
+    Router,
+    Signal,
+    ToolGraph,
+    heal,
+    healing,
+)
+from weft.planner.routing.monitors import Intent
 
 PAGES = ToolGraph(
     [
@@ -141,7 +152,33 @@ def test_what_is_no_longer_needed_is_cancelled() -> None:
     assert (ran.arrival.goal, ran.arrival.value) == ("less", 1)
     ends = {e.node: e.outcome.status for e in ran.events if isinstance(e, NodeFinished)}
     assert ends["heal/endless"] == "cancelled"
+    assert "endless is no longer needed" in ran.logged
     assert ran.status == "succeeded"
+
+
+def test_what_fails_when_it_is_no_longer_needed_was_left_off_before() -> None:
+    async def fails(**_: Any) -> None:
+        await asyncio.sleep(2.0)
+        raise ToolRaised("too late to matter")
+
+    async def quick(**_: Any) -> int:
+        await asyncio.sleep(1.0)
+        return 1
+
+    def less(_: Goal, values: Any) -> Goal | None:
+        return Goal("less", ("quick",)) if "quick" in values else None
+
+    class Slow(MemoryStore):
+        async def put(self, key: str, value: Any, ttl_s: float | None = None) -> None:
+            await asyncio.sleep(2.0)
+
+    graph = ToolGraph([RoutedTool("quick"), RoutedTool("fails")])
+    runner = FakeTools(quick=quick, fails=fails)
+    router = Router(graph, runner, monitors=[Intent(less)], history=History(Slow()))
+    ran = errand(router, Goal("all", ("quick", "fails")), {})
+    assert ran.arrival is not None
+    assert ran.arrival.goal == "less"
+    assert [event.at_s for event in ran.failed] == [2.0]
 
 
 def test_a_tool_that_never_answers_is_a_failure() -> None:

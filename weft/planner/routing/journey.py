@@ -18,7 +18,7 @@ from weft.planner.routing.arrival import Arrival, Lowering, Reroute
 from weft.planner.routing.attention import Attention
 from weft.planner.routing.cost import DOWN
 from weft.planner.routing.dead_end import DeadEnd
-from weft.planner.routing.decision import model_node, person_node
+from weft.planner.routing.decision import Deciders
 from weft.planner.routing.goal import Errand, Goal
 from weft.planner.routing.monitor import Call, Scene
 from weft.planner.routing.router import Router
@@ -64,8 +64,7 @@ class Journey:
         self._calls: list[Call] = []
         self._reroutes: list[Reroute] = []
         self._lowered: list[Lowering] = []
-        self._model_calls = 0
-        self._decisions = 0
+        self._deciders = Deciders(router, context)
         self._given_up: set[Goal] = set()
         self._meant: Goal | None = None
         self._stopwatch = Stopwatch()
@@ -99,6 +98,7 @@ class Journey:
             await self._attention.settled(self._router.patience_s)
             self._take_in()
             if all(want in self._values for want in self._goal.wants):
+                self._leave_off()
                 return
             way = self._way(self._goal.wants)
             if way is None:
@@ -199,11 +199,12 @@ class Journey:
         self._unanswered.clear()
         dead_end = self._dead_end()
         self._context.log(f"escalation: {dead_end.said}")
-        goal, values, lowering = await self._asked(dead_end)
-        self._lowered.append(replace(lowering, failures=failures))
-        self._context.log(f"{lowering.by}: {goal.name!r} in the place of {self._goal.name!r}")
-        self._values.update(values)
-        self._goal = goal
+        taken = await self._deciders.decide(dead_end)
+        before, self._goal = self._goal.name, taken.goal
+        self._values.update(taken.provided)
+        lowering = Lowering(before, taken.goal.name, taken.by, failures, taken.reason)
+        self._lowered.append(lowering)
+        self._context.log(f"{taken.by}: {taken.goal.name!r} in the place of {before!r}")
 
     def _dead_end(self) -> DeadEnd:
         wants = self._goal.wants
@@ -218,42 +219,15 @@ class Journey:
         choices = tuple(goal for goal in open_ if self._way(goal.wants) is not None)
         return DeadEnd(self._goal, tuple(missing), choices, closed, tuple(self._values))
 
-    async def _asked(self, dead_end: DeadEnd) -> tuple[Goal, Mapping[str, Any], Lowering]:
-        router = self._router
-        nobody = "nobody could be asked"
-        if router.model is not None and dead_end.choices:
-            self._model_calls += 1
-            node = model_node(self._place("choice"), dead_end, router.model, router.decision_s)
-            outcome = await self._ask(node)
-            goal, reason = outcome.value if outcome.ok else (None, str(outcome.failure))
-            if goal is not None:
-                return goal, {}, Lowering(dead_end.goal.name, goal.name, "model", {}, reason)
-            nobody = f"the model did not choose a lesser goal ({reason})"
-        if router.person_s is not None:
-            node = person_node(self._place("person"), dead_end, router.person_s)
-            outcome = await self._ask(node)
-            if outcome.ok:
-                goal, values = dead_end.decided(outcome.value)
-                return goal, values, Lowering(dead_end.goal.name, goal.name, "person", {})
-            nobody = f"nobody answered ({outcome.failure})"
-        raise dead_end.error(nobody)
-
-    def _place(self, role: str) -> NodeId:
-        self._decisions += 1
-        return inside(self._context.scope, f".{role}{self._decisions}")
-
-    async def _ask(self, node: Node) -> Outcome:
-        self._context.append([node])
-        outcome = await self._context.outcome(node.id)
-        if not outcome.ok:
-            self._lost.append(node.id)
-            self._context.log(f"{node.id} gave no decision: {outcome.failure}")
-        return outcome
-
     # -- the end -------------------------------------------------------------------------------
 
-    def _arrived(self) -> Any:
+    def _leave_off(self) -> None:
+        """What still runs is cancelled soon; whatever becomes of it until then is no matter."""
         self._answer_failures((), self._context.node)
+        for tool in self._running:
+            self._context.log(f"{tool} is no longer needed")
+
+    def _arrived(self) -> Any:
         values = {want: self._values[want] for want in self._goal.wants}
         arrival = Arrival(
             self._goal.name,
@@ -261,9 +235,9 @@ class Journey:
             tuple(self._calls),
             tuple(self._reroutes),
             tuple(self._lowered),
-            self._model_calls,
+            self._deciders.model_calls,
         )
-        lost = [*self._lost, *self._running.values()]
+        lost = [*self._lost, *self._deciders.lost, *self._running.values()]
         value = self._result(arrival)
         return _absorbing(self._context.scope, value, lost) if lost else value
 
