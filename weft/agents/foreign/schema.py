@@ -15,7 +15,7 @@ from weft.agents.foreign.text import shown
 
 MAX_PARTS: Final = 2_000
 _MAX_DEPTH: Final = 40
-_MAX_TEXT: Final = 64 * 1024
+_TEXT_PER_PART: Final = 33
 _MAX_DESCRIPTION: Final = 1_000
 
 _ONE: Final = frozenset(
@@ -43,7 +43,7 @@ class SchemaRefused(ValueError):
     """The schema cannot be used; the message says why."""
 
 
-def vetted(schema: object) -> dict[str, Any]:
+def vetted(schema: object, *, most_parts: int = MAX_PARTS) -> dict[str, Any]:
     """A copy of `schema` in the keywords of draft 2020-12 that weft knows, of bounded size.
 
     Regular expressions (`pattern`, `patternProperties`) are left out, and with them what would
@@ -54,13 +54,13 @@ def vetted(schema: object) -> dict[str, Any]:
     """
     if not isinstance(schema, Mapping):
         raise SchemaRefused(f"a schema must be an object, not {type(schema).__name__}")
-    made = _Copy(loose=_measured(schema)).of(schema)
+    made = _Copy(loose=_measured(schema, most_parts)).of(schema)
     assert isinstance(made, dict)
     try:
         Draft202012Validator.check_schema(made)
     except SchemaError as error:
         raise SchemaRefused(f"not a JSON Schema: {shown(error.message, 200)}") from error
-    for reference in _references(made):
+    for reference in _references(made, most_parts):
         if not _exists(reference, made):
             raise SchemaRefused(f"$ref {shown(reference, 100)!r} leads nowhere in the schema")
     return made
@@ -68,32 +68,32 @@ def vetted(schema: object) -> dict[str, Any]:
 
 def parts(value: object) -> int:
     """How many values are in `value`, itself included. Raises: `SchemaRefused` above the bound."""
-    return sum(1 for _ in _walk(value))
+    return sum(1 for _ in _walk(value, MAX_PARTS))
 
 
-def _measured(schema: object) -> bool:
+def _measured(schema: object, most_parts: int) -> bool:
     """True when regular expressions are in it. Raises: `SchemaRefused` when it is too large."""
     loose = False
-    text = 0
-    for value in _walk(schema):
+    text, most = 0, most_parts * _TEXT_PER_PART
+    for value in _walk(schema, most_parts):
         if isinstance(value, Mapping):
             text += sum(len(str(key)) for key in value)
             loose |= isinstance(value.get("pattern"), str) or "patternProperties" in value
         elif isinstance(value, str):
             text += len(value)
-        if text > _MAX_TEXT:
-            raise SchemaRefused(f"a schema of more than {_MAX_TEXT:,} characters")
+        if text > most:
+            raise SchemaRefused(f"a schema of more than {most:,} characters")
     return loose
 
 
-def _walk(root: object) -> Iterator[object]:
+def _walk(root: object, most: int) -> Iterator[object]:
     todo: list[tuple[object, int]] = [(root, 1)]
     count = 0
     while todo:
         value, depth = todo.pop()
         count += 1
-        if count > MAX_PARTS:
-            raise SchemaRefused(f"a schema of more than {MAX_PARTS:,} parts")
+        if count > most:
+            raise SchemaRefused(f"a schema of more than {most:,} parts")
         if depth > _MAX_DEPTH:
             raise SchemaRefused(f"a schema nested deeper than {_MAX_DEPTH} levels")
         yield value
@@ -146,9 +146,9 @@ class _Copy:
             raise SchemaRefused(f"{key} of a schema is {type(value).__name__}")
 
 
-def _references(schema: object) -> Iterator[str]:
+def _references(schema: object, most_parts: int) -> Iterator[str]:
     """All references; a property called `$ref` holds a schema, not a text."""
-    for part in _walk(schema):
+    for part in _walk(schema, most_parts):
         if isinstance(part, Mapping) and isinstance(part.get("$ref"), str):
             yield part["$ref"]
 

@@ -15,7 +15,7 @@ from weft.agents.openapi.document import ApiDocument
 from weft.agents.openapi.media import is_json
 from weft.agents.openapi.parameter import Parameter, parameters_of
 from weft.agents.openapi.responses import Responses, responses_of
-from weft.agents.openapi.schema import SchemaWriter
+from weft.agents.openapi.schema import MAX_PARTS, SchemaWriter
 from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import BuildError
 from weft.core.values import ToolSpec
@@ -123,8 +123,9 @@ def _read(document: ApiDocument, found: Found, name: str, version: str) -> Opera
     definitions = writer.definitions()
     schema |= {"$defs": definitions} if definitions else {}
     responses = responses_of(document, declared.get("responses", {}))
+    arguments = vetted(schema, most_parts=MAX_PARTS)
     spec = ToolSpec(
-        name, _description(declared, found), vetted(schema), responses.result(), version=version
+        name, _description(declared, found), arguments, responses.result(), version=version
     )
     security = declared.get("security", document.root.get("security"))
     return Operation(spec, found.method.upper(), found.path, parameters, media, responses, security)

@@ -12,12 +12,13 @@ from typing import Any, Final
 from weft.agents.foreign import SchemaRefused, vetted
 from weft.agents.openapi.document import ApiDocument
 from weft.agents.openapi.media import is_json
-from weft.agents.openapi.schema import SchemaWriter
+from weft.agents.openapi.schema import MAX_PARTS, SchemaWriter
 from weft.core.errors import BuildError
 from weft.core.values import JsonSchema
 
 _TEXT: Final = {"type": "string"}
 _NOTHING: Final = {"type": "null"}
+_EMPTY: Final = frozenset({"204", "205"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +74,18 @@ def responses_of(document: ApiDocument, declared: Any) -> Responses:
         raise BuildError("`responses` must be an object")
     return Responses(
         {
-            key if key == "default" else key.upper(): _response(document, part)
+            key if key == "default" else key.upper(): _response(document, key, part)
             for key, part in declared.items()
             if key == "default" or key.startswith("2")
         }
     )
 
 
-def _response(document: ApiDocument, part: Any) -> Response:
+def _response(document: ApiDocument, status: str, part: Any) -> Response:
     content = document.resolved(part, "a response").get("content")
     if not isinstance(content, Mapping) or not content:
-        return Response(_NOTHING)
+        # Many documents leave out what their servers answer, but these statuses have no body.
+        return Response(_NOTHING if status in _EMPTY else None)
     only = all(is_json(media) for media in content)
     for media, about in content.items():
         if is_json(media):
@@ -100,6 +102,7 @@ def _checked(document: ApiDocument, schema: Any, only: bool) -> Response:
     try:
         if not isinstance(written, Mapping):
             return Response(None, only)
-        return Response(vetted({**written, "$defs": definitions} if definitions else written), only)
+        whole = {**written, "$defs": definitions} if definitions else written
+        return Response(vetted(whole, most_parts=MAX_PARTS), only)
     except SchemaRefused as error:
         return Response(None, only, str(error))

@@ -21,6 +21,8 @@ _PARTS: Final = frozenset(
     )
 )
 _LATER: Final = frozenset(("$defs", "definitions"))
+MAX_PARTS: Final = 10_000
+"""Of all schemas of an operation's arguments, or of one answer, with what they refer to."""
 
 
 class SchemaWriter:
@@ -49,7 +51,7 @@ class SchemaWriter:
             return {"allOf": [target, self.written(beside)]}
         made = {key: self._value(key, value) for key, value in schema.items() if key not in _LATER}
         self._leave_out_hidden(schema, made)
-        return _modern(made) if self._document.minor == 0 else made
+        return _modern(made)
 
     def definitions(self) -> dict[str, Any]:
         """What the schemas written so far refer to, for their `$defs`. Raises: `BuildError`."""
@@ -99,7 +101,13 @@ class SchemaWriter:
 
 
 def _modern(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema of OpenAPI 3.0, which is that of an old draft, in the words of draft 2020-12."""
+    """A schema of OpenAPI 3.0, which is that of an old draft, in the words of draft 2020-12.
+
+    Many documents that say 3.1 are still written so.
+    """
+    required = schema.get("required")
+    if isinstance(required, list) and all(isinstance(name, str) for name in required):
+        schema["required"] = [*dict.fromkeys(required)]
     for bound, strict in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(schema.get(strict), bool) and schema.pop(strict) and bound in schema:
             schema[strict] = schema.pop(bound)
