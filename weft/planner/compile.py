@@ -6,7 +6,8 @@ left out because of a failure, skips what refers to it, and its reason names it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from weft.core.errors import BudgetExceeded, NodeFailed, TypeMismatch, UnknownReference
@@ -66,15 +67,15 @@ def step_node(
     """
     over = step.over
     if over is None:
-        return Node(node, _once(step, call), _edges(step, sources), policy=policy, kind="tool")
+        edges = _edges(step.needs, sources)
+        return Node(node, _once(step, call), edges, policy=policy, kind="tool")
     work = _for_each(step, over, call, policy, max_items)
     around = Policy(on_failure=policy.on_failure)
     if over.path or not isinstance(over.source, int) or over.source not in streams:
-        return Node(node, work, _edges(step, sources), policy=around, kind="map")
-    edges = (
-        *_edges(step, sources, besides=over),
-        Edge(_source(over.source, sources), _OVER, stream=True),
-    )
+        return Node(node, work, _edges(step.needs, sources), policy=around, kind="map")
+    whole = replace(step, over=None).needs
+    items = Edge(_source(over.source, sources), _OVER, stream=True)
+    edges = (*_edges(whole, sources), items)
     return Node(node, work, edges, policy=around, kind="map")
 
 
@@ -117,13 +118,8 @@ def _join(plan: Plan, sources: Mapping[int, NodeId]) -> Node:
     return Node(JOIN, work, edges, join=best_effort() if edges else ALL, kind="join")
 
 
-def _edges(
-    step: Step, sources: Mapping[int, NodeId], *, besides: Ref | None = None
-) -> tuple[Edge, ...]:
-    """An edge for each step that is referred to; not for what only `besides` refers to."""
-    refs = [ref for ref in step.refs if ref is not besides]
-    numbers = dict.fromkeys(ref.source for ref in refs if isinstance(ref.source, int))
-    return tuple(Edge(_source(number, sources), f"s{number}") for number in sorted(numbers))
+def _edges(numbers: Iterable[int], sources: Mapping[int, NodeId]) -> tuple[Edge, ...]:
+    return tuple(Edge(_source(number, sources), f"s{number}") for number in numbers)
 
 
 def _source(number: int, sources: Mapping[int, NodeId]) -> NodeId:
