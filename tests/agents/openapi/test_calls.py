@@ -410,6 +410,20 @@ def test_closed_tools_say_so(shop: Shop) -> None:
     asyncio.run(main())
 
 
+def test_the_tools_outlive_an_event_loop(shop: Shop) -> None:
+    tools = OpenApiTools(document(), ["getItem"], OpenApiOptions(shop.url, private=LOCAL))
+
+    async def main(last: bool) -> Any:
+        found = await tools.call("getItem", {"id": 100})
+        if last:
+            await tools.aclose()
+        else:  # what a server does with idle connections
+            await tools._exchanges.popitem()[1][0].aclose()
+        return found["id"]
+
+    assert [asyncio.run(main(last)) for last in (False, True)] == [100, 100]
+
+
 def test_many_calls_at_once_share_the_connections(shop: Shop) -> None:
     async def main() -> list[int]:
         options = OpenApiOptions(shop.url, private=LOCAL, connections=4)

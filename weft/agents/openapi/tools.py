@@ -82,6 +82,7 @@ class OpenApiTools:
         self._resolver = resolver
         self._clock = clock or SystemClock()
         self._exchanges: dict[Origin, tuple[Connections, Exchange]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
     async def __aenter__(self) -> OpenApiTools:
@@ -135,6 +136,10 @@ class OpenApiTools:
     def _exchange(self, origin: Origin) -> Exchange:
         if self._closed:
             raise ToolRaised("the tools of this document are closed")
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # connections end with the event loop that made them
+            self._loop = loop
+            self._exchanges.clear()
         if origin not in self._exchanges:
             reach = Reach(origin, self._options.networks())
             connections = Connections(reach, self._options.connections, self._resolver)
