@@ -19,6 +19,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 COMMANDS = [
     "",
     "run",
+    "ask",
     "serve",
     "ps",
     "stop",

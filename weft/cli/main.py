@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.commands.ask import HELP as ASK_HELP
+from weft.cli.commands.ask import ask
 from weft.cli.commands.check import check
 from weft.cli.commands.doctor import doctor
 from weft.cli.commands.gateway import HELP as GATEWAY_HELP
@@ -46,6 +48,7 @@ def main(
 
 
 app.command("run", help=RUN_HELP)(run_workflow)
+app.command("ask", help=ASK_HELP)(ask)
 app.command("serve", help=SERVE_HELP)(serve)
 app.command("ps")(ps)
 app.command("stop")(stop)

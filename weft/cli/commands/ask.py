@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli import console
 from weft.cli.commands.options import Debug
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import MEANINGS, ExitCode
@@ -17,6 +16,7 @@ from weft.cli.given import inputs_file as json_file
 from weft.cli.given import seconds
 from weft.cli.text import clean
 from weft.core.budget import Budget
+from weft.core.errors import InputError
 
 if TYPE_CHECKING:
     from weft.agents.agent import AgentOptions
@@ -215,12 +215,17 @@ class _Asked:
         return asker.start(self._question, settings)
 
     def _write(self, run: AskRun, sources: ToolSources, model: str | Mapping[str, Any]) -> None:
+        from weft.cli import console
         from weft.workflow.asking import saved
 
         assert self._save is not None
         text = saved(self._question, run.found, sources.paths(self._save.resolve().parent), model)
-        self._save.write_text(text, encoding="utf-8")
-        console.stderr().print(f"wrote {clean(str(self._save))}: weft run {clean(str(self._save))}")
+        try:
+            self._save.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot write {self._save}: {error.strerror}") from None
+        name = clean(str(self._save))
+        console.stderr().print(f"wrote {name}: weft run {name}", soft_wrap=True)
 
 
 def _model(name: str, base_url: str | None, api_key_env: str | None) -> str | dict[str, Any]:
