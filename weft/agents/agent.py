@@ -56,7 +56,8 @@ class Answer:
 class AgentOptions:
     """How an agent goes about its work.
 
-    rounds        how often it may plan, or ask its model what to do next
+    rounds        how often it may plan, or ask its model for several calls at once; an agent that
+                  makes one call at a time is bounded by `calls` alone
     calls         how many tool calls it may make in all
     schema        the answer is JSON of this shape, and the value typed; None: text
     constrain     how firmly a planning model is held to the language of plans

@@ -150,7 +150,7 @@ class ScriptedModel:
 
 
 class ContentWhenDone:
-    """A joiner that asks for another round as long as something it sees has failed.
+    """A joiner that asks for another round as long as something new that it sees has failed.
 
     `seen` lists what it was told, round by round.
     """
@@ -167,8 +167,10 @@ class ContentWhenDone:
         *,
         round: int = 1,  # noqa: A002 - the word for it
     ) -> Finish | Replan:
+        known = {one.number for before in self.seen for one in before}
         self.seen.append(tuple(observations))
-        bad = [one for one in observations if one.outcome.failure and not one.outcome.ok]
+        news = [one for one in observations if one.number not in known]
+        bad = [one for one in news if one.outcome.failure and not one.outcome.ok]
         if bad and not last_round:
             return Replan(f"{len(bad)} calls went wrong")
         values = [(one.number, one.outcome.value) for one in observations if one.outcome.ok]

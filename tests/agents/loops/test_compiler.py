@@ -110,7 +110,9 @@ def test_failures_are_told_and_results_are_carried_on() -> None:
     assert "2. add(a=3, b=$1.sum) failed: ToolRaised: add is out of order" in told
     assert "3. add(a=$2.sum, b=0) did not run: it needs $2" in told
     assert "2 calls went wrong" in told
-    assert [one.number for one in joiner.seen[1]] == [1, 5]
+    assert [one.number for one in joiner.seen[0]] == [1, 2, 3]
+    assert [one.number for one in joiner.seen[1]] == [1, 2, 3, 5]
+    assert joiner.seen[1][:3] == joiner.seen[0]
     assert [plan.steps[0].number for plan in played.answer.plans] == [1, 5]
 
 

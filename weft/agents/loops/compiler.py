@@ -105,7 +105,7 @@ class _Job:
             calls = await observed(self._context, self._steps, outcomes, self._ledger)
             last = self._is_last(number, plan)
             decision = await self._agent.joiner.decide(
-                self._context, self._question, _news(calls, plan), last, round=number
+                self._context, self._question, _once(calls), last, round=number
             )
             if isinstance(decision, Finish):
                 return Answer(decision.value, calls, number, tuple(self._plans), decision.thought)
@@ -216,11 +216,6 @@ async def _nothing(_: NodeContext, __: Inputs) -> None:
     """Takes no value: outcomes tell more."""
 
 
-def _news(calls: Sequence[Observation], plan: Plan) -> list[Observation]:
-    """What a joiner is told: all results, each once, and what went wrong in this round."""
-    here = {step.number for step in plan.steps}
-    return [
-        call
-        for call in calls
-        if call.outcome.via != "cache" and (call.outcome.ok or call.number in here)
-    ]
+def _once(calls: Sequence[Observation]) -> list[Observation]:
+    """What a joiner is told, of all rounds and in order: a result that was reused only once."""
+    return [call for call in calls if call.outcome.via != "cache"]
