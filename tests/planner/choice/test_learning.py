@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from weft.core.errors import BuildError
-from weft.planner.choice import LossRow, StaticPredictor, TrainedPredictor, train
+from weft.planner.choice import LossRow, StaticPredictor, TrainedPredictor, read_rows, train
 from weft.planner.choice.features import features
 from weft.planner.choice.ridge import ridge, value
 
@@ -110,6 +110,8 @@ GOOD = {"format": "weft choice 1", "dimensions": 4, "models": {"m": {"mean": 1, 
         *({**GOOD, "dimensions": True}, {**GOOD, "models": {}}, {**GOOD, "models": []}),
         {**GOOD, "models": {"m": {"mean": float("nan"), "weights": {}}}},
         {**GOOD, "models": {"m": {"mean": "1", "weights": {}}}},
+        {**GOOD, "models": {"m": {"mean": 10**400, "weights": {}}}},
+        "[" * 100_000,
         {**GOOD, "models": {"m": {"mean": 1, "weights": {"4": 1.0}}}},
         {**GOOD, "models": {"m": {"mean": 1, "weights": {"x": 1.0}}}},
         {**GOOD, "models": {"m": {"mean": 1}}},
@@ -127,6 +129,30 @@ def test_a_file_that_is_not_there_and_rows_that_are_not() -> None:
         TrainedPredictor.load(Path("/nowhere/choice.json"))
     with pytest.raises(BuildError, match="nothing to learn"):
         train([])
+
+
+def test_rows_are_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "losses.jsonl"
+    path.write_text('{"prompt": "a", "model": "m", "loss": 1, "more": 0}\n\n', "utf-8")
+    assert read_rows(path) == [LossRow("a", "m", 1.0)]
+    with pytest.raises(BuildError, match="cannot read"):
+        read_rows(tmp_path / "nothing.jsonl")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("{", "[]", '{"prompt": "a", "model": "m"}', '{"prompt": 1, "model": "m", "loss": 1}'),
+        *('{"prompt": "a", "model": "m", "loss": NaN}', "[" * 100_000),
+        '{"prompt": "a", "model": "m", "loss": true}',
+        '{"prompt": "a", "model": "m", "loss": 1' + "0" * 400 + "}",
+    ],
+)
+def test_a_line_that_is_no_row_is_named(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "losses.jsonl"
+    path.write_text(f'{{"prompt": "a", "model": "m", "loss": 1}}\n{line}\n', "utf-8")
+    with pytest.raises(BuildError, match=r"losses\.jsonl:2"):
+        read_rows(path)
 
 
 def test_a_static_policy_says_the_same_of_everything() -> None:

@@ -7,6 +7,7 @@ transport: models come as `ModelClient`s.
 from weft.planner.choice.predictor import Predictor, StaticPredictor
 from weft.planner.choice.profile import Profile, Weights
 from weft.planner.choice.ranking import Choice, Ranked, rank
+from weft.planner.choice.recorded import read_rows
 from weft.planner.choice.routed import RoutedModel
 from weft.planner.choice.sweep import Measured, Point, pareto, sweep
 from weft.planner.choice.trained import TrainedPredictor
@@ -26,6 +27,7 @@ __all__ = [
     "Weights",
     "pareto",
     "rank",
+    "read_rows",
     "sweep",
     "train",
 ]

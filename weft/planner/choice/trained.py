@@ -17,6 +17,10 @@ from weft.planner.choice.features import features
 from weft.planner.choice.ridge import value
 
 _FORMAT: Final = "weft choice 1"
+_WRONG: Final = (
+    *(ValueError, TypeError, KeyError, AttributeError),
+    *(OverflowError, RecursionError),
+)
 _MAX_BYTES: Final = 64 * 2**20
 _MAX_DIMENSIONS: Final = 2**20
 
@@ -61,7 +65,7 @@ class TrainedPredictor:
             raise BuildError(f"{path} is larger than {_MAX_BYTES:,} bytes")
         try:
             return cls._read(json.loads(text))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except _WRONG as error:
             raise BuildError(
                 f"{path.name} is no predictor of losses: {error}",
                 hint="make one with weft.planner.choice.train(rows).save(path)",
