@@ -8,7 +8,7 @@ Tryage (arXiv 2308.11601), not the quality of an answer that was generated.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from evals.engine.rows import Row
@@ -57,7 +57,7 @@ def _run(each: int) -> list[Row]:
 
 
 def compare(
-    scorers: dict[str, Scorer], seen: Sequence[Measured], unseen: Sequence[Measured]
+    scorers: Mapping[str, Scorer], seen: Sequence[Measured], unseen: Sequence[Measured]
 ) -> list[Row]:
     """The rows of every policy on `unseen`, where `seen` is what it could learn from."""
     profiles = profiles_of(scorers, seen)

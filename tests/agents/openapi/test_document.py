@@ -228,7 +228,7 @@ LOOPS: dict[str, Any] = {
     ],
 )
 def test_an_operation_that_cannot_be_called_says_why(operation: Any, word: str) -> None:
-    loop = {"components": {"loop": {"$ref": "#/components/loop"}, "schemas": {}}}
+    loop: Any = {"components": {"loop": {"$ref": "#/components/loop"}, "schemas": {}}}
     with pytest.raises(BuildError, match="POST /x") as raised:
         spec_of(operation, **loop)
     assert word in str(raised.value)

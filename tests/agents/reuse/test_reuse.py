@@ -376,7 +376,7 @@ def test_unknown_tools_are_named_by_the_runner_itself() -> None:
 def test_settings_out_of_range_are_refused() -> None:
     for wrong in ({"window_s": -1.0}, {"kept": -1}, {"ttl_s": 0.0}):
         with pytest.raises(ValueError, match="negative"):
-            ReusingTools(Toolbox(), **wrong)  # type: ignore[arg-type]
+            ReusingTools(Toolbox(), **wrong)
 
 
 def test_an_error_that_cannot_be_copied_is_told_all_the_same() -> None:
