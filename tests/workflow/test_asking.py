@@ -49,9 +49,9 @@ def test_the_plan_runs_and_the_model_concludes() -> None:
 
 def test_a_plan_that_worked_is_saved_and_runs_again(tmp_path: Path) -> None:
     answer = answered(model(PLAN, FINISH))
-    paths = {name: f"./tools.py:{name}" for name in ("city", "total")}
-    text = saved(QUESTION, answer, paths, "local:smollm2-135m-instruct")
     (tmp_path / "tools.py").write_text(TOOLS.read_text())
+    sources = ToolSources([tmp_path / "tools.py"])
+    text = saved(QUESTION, answer, sources, tmp_path, "local:smollm2-135m-instruct")
     (tmp_path / "plan.yaml").write_text(text)
     flow = weft.load(tmp_path / "plan.yaml")
     flow.check()
@@ -79,7 +79,7 @@ def test_what_cannot_be_asked_is_refused_before_anything_runs() -> None:
 
 def test_agents_without_a_plan_save_nothing() -> None:
     with pytest.raises(BuildError, match="writes no plan"):
-        saved(QUESTION, weft.Answer("x"), {}, "local:any")
+        saved(QUESTION, weft.Answer("x"), ToolSources([]), Path(), "local:any")
 
 
 def test_the_example_has_tools() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.core.errors import BuildError, DuplicateName
+from weft.core.errors import BuildError, DuplicateName, ToolNotFound
 from weft.core.fakes import FakeTools
 from weft.workflow.tool_sources import ToolSources
 
@@ -54,24 +54,24 @@ def test_one_tool_of_a_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(file.parent)
     sources = ToolSources(["./tools.py:halved"])
     assert asyncio.run(sources.runner.call("half", {"number": 3})) == 1.5
-    assert sources.paths(file.parent) == {"half": "./tools.py:halved"}
+    assert sources.declarations(file.parent).tools == {"half": "./tools.py:halved"}
 
 
 def test_a_workflow_file_beside_or_above_names_the_tools(file: Path) -> None:
     sources = ToolSources([str(file)])
-    assert sources.paths(file.parent) == {
+    assert sources.declarations(file.parent).tools == {
         "double": "./tools.py:double",
         "half": "./tools.py:halved",
     }
-    assert sources.paths(file.parent.parent)["double"] == "./more/tools.py:double"
+    assert sources.declarations(file.parent.parent).tools["double"] == "./more/tools.py:double"
 
 
 def test_a_workflow_file_elsewhere_cannot_name_them(file: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     with pytest.raises(BuildError, match="lies outside"):
-        ToolSources([file]).paths(elsewhere)
+        ToolSources([file]).declarations(elsewhere)
     with pytest.raises(BuildError, match="cannot name the tool greet"):
-        ToolSources([greet]).paths(elsewhere)
+        ToolSources([greet]).declarations(elsewhere)
 
 
 def test_what_is_no_tool_is_refused_with_a_remedy(tmp_path: Path) -> None:
@@ -88,3 +88,34 @@ def test_what_is_no_tool_is_refused_with_a_remedy(tmp_path: Path) -> None:
 def test_two_tools_of_one_name_are_refused(file: Path) -> None:
     with pytest.raises(DuplicateName):
         ToolSources([file, file])
+
+
+FLOW = """
+name: any
+tools:
+  twice: ./tools.py:double
+nodes:
+  a: {tool: twice, with: {number: 2}}
+outputs: {a: "{{ a }}"}
+"""
+
+
+def test_the_tools_of_a_workflow_file(file: Path, tmp_path: Path) -> None:
+    flow = file.parent / "flow.yaml"
+    flow.write_text(FLOW)
+
+    async def used() -> tuple[list[str], object]:
+        async with ToolSources([str(flow), greet]) as sources:
+            there = sources.declarations(file.parent, ["twice"])
+            assert (there.tools, there.called) == (
+                {"twice": {"use": "./tools.py:double"}},
+                {"twice": "twice"},
+            )
+            with pytest.raises(BuildError, match="declared in another folder"):
+                sources.declarations(tmp_path, ["twice"])
+            with pytest.raises(ToolNotFound, match="no tool 'double'"):
+                await sources.runner.call("double", {})
+            called = await sources.runner.call("twice", {"number": 4})
+            return [spec.name for spec in sources.runner.specs()], called
+
+    assert asyncio.run(used()) == (["greet", "twice"], 8)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from weft.agents.agent import Agent, AgentOptions, Answer
@@ -152,16 +153,25 @@ async def ask(
 
 
 def saved(
-    question: str, answer: Answer, tools: Mapping[str, str], model: str | Mapping[str, Any]
+    question: str,
+    answer: Answer,
+    sources: ToolSources,
+    folder: Path,
+    model: str | Mapping[str, Any],
 ) -> str:
-    """The calls that led to `answer`, as a workflow file for `weft run`: a plan that worked.
+    """The calls that led to `answer`, as a workflow file in `folder`: a plan that worked.
 
-    `tools` says how the file declares each tool, `model` concludes in it. Raises: `BuildError` when
-    the agent made no plan.
+    `model` concludes in it, as it did here. Raises: `BuildError` when the agent made no plan, or
+    when a file there cannot name a tool.
     """
     if not answer.plans:
         raise BuildError("this agent writes no plan to save", hint="use --agent compiler")
-    return flow_of(merged(answer), tools, question=question, model=model).to_yaml()
+    plan = merged(answer)
+    there = sources.declarations(folder, [step.tool for step in plan.steps])
+    flow = flow_of(
+        plan, there.tools, called=there.called, question=question, model=model, folder=folder
+    )
+    return flow.to_yaml()
 
 
 def ask_sync(question: str, **given: Any) -> Answer:

@@ -1,11 +1,12 @@
 """Tools from wherever somebody names them: functions, Python files, modules, workflow files.
 
-Knows what each tool would be called in a workflow file, so that a plan over them can be saved.
+Knows how a workflow file would declare each of them, so that a plan over them can be saved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
@@ -15,35 +16,52 @@ from weft.agents.tools.joined import JoinedTools
 from weft.agents.tools.module import is_file, load_file, load_named
 from weft.core.errors import BuildError, ToolNotFound
 from weft.core.ports import ToolRunner
+from weft.workflow.flow_tools import FlowTools
 from weft.workflow.imports import build_error
+from weft.workflow.loader import load_unit
 
 Toolish = Tool[..., Any] | ToolRunner | str | Path
-"""A tool, a runner of tools, `./tools.py`, `./tools.py:name`, `package.module[:name]`."""
+"""A tool, a runner of tools, `./tools.py`, `./tools.py:name`, `package.module[:name]`, or a
+workflow file, whose declared tools it stands for: `./flow.yaml`."""
+
+_WORKFLOWS = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """The section `tools` of a workflow file, and how its nodes name tools that models call
+    otherwise."""
+
+    tools: Mapping[str, str | Mapping[str, Any]] = field(default_factory=dict)
+    called: Mapping[str, str] = field(default_factory=dict)
 
 
 class ToolSources:
-    """All tools of `sources` behind one runner. Importing a file runs it: it is trusted.
+    """All tools of `sources` behind one runner, inside an `async with`.
 
-    `declared` maps the names of tools that have an import path to it; `files` are theirs.
-    Raises: `BuildError`, `DuplicateName`.
+    Importing a file runs it: it is trusted. Servers that a workflow file declares are started, and
+    ended on the way out. Raises: `BuildError`, `DuplicateName`; on the way in `ToolError` as well.
     """
 
     def __init__(self, sources: Iterable[Toolish]) -> None:
-        self.declared: dict[str, tuple[Path | None, str]] = {}
+        self._files: dict[str, tuple[Path | None, str]] = {}
         self._toolbox = Toolbox()
-        self._runners: list[ToolRunner] = []
+        self._given: list[ToolRunner] = []
+        self._flows: list[FlowTools] = []
         for source in sources:
             try:
                 self._take(source)
             except ToolNotFound as error:
                 raise build_error(error) from error
-        runners = [self._toolbox, *self._runners] if self._toolbox.names else self._runners
-        self.runner: ToolRunner = (
-            runners[0] if len(runners) == 1 else JoinedTools(*(runners or [self._toolbox]))
-        )
 
     async def __aenter__(self) -> ToolSources:
-        return self
+        try:
+            for flow in self._flows:
+                await flow.start()
+            return self
+        except BaseException:
+            await self._close()
+            raise
 
     async def __aexit__(
         self,
@@ -51,22 +69,39 @@ class ToolSources:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Nothing is open: runners belong to whoever gave them."""
+        await self._close()
 
-    def paths(self, folder: Path) -> Mapping[str, str]:
-        """How a workflow file in `folder` declares each tool.
+    @property
+    def runner(self) -> ToolRunner:
+        """All tools. Raises: `DuplicateName`."""
+        return JoinedTools(self._toolbox, *self._given, *self._flows)
+
+    def declarations(self, folder: Path, tools: Iterable[str] | None = None) -> Declarations:
+        """How a workflow file in `folder` declares `tools`, or all that there are.
 
         Raises: `BuildError` for a tool that no file there can name.
         """
-        found = {}
-        for spec in self.runner.specs():
-            if spec.name not in self.declared:
+        names = tools if tools is not None else [spec.name for spec in self.runner.specs()]
+        section: dict[str, str | Mapping[str, Any]] = {}
+        called: dict[str, str] = {}
+        for name in names:
+            flow = next((flow for flow in self._flows if name in flow.written), None)
+            if flow is not None:
+                called[name] = flow.written[name]
+                key = called[name].partition(".")[0]
+                section[key] = _declared(flow, key, folder.resolve())
+            elif name in self._files:
+                section[name] = _from(folder.resolve(), *self._files[name])
+            else:
                 raise BuildError(
-                    f"a workflow file cannot name the tool {spec.name}",
+                    f"a workflow file cannot name the tool {name}",
                     hint="take it from a Python file: --tools ./tools.py",
                 )
-            found[spec.name] = _from(folder.resolve(), *self.declared[spec.name])
-        return found
+        return Declarations(section, called)
+
+    async def _close(self) -> None:
+        for flow in self._flows:
+            await flow.aclose()
 
     def _take(self, source: Toolish) -> None:
         if isinstance(source, Tool):
@@ -74,27 +109,29 @@ class ToolSources:
         elif isinstance(source, (str, Path)):
             self._take_path(str(source))
         elif callable(getattr(source, "specs", None)):
-            self._runners.append(source)
+            self._given.append(source)
         else:
             hint = "decorate the function with @weft.tool"
             raise BuildError(f"{source!r} is not a tool", hint=hint)
 
     def _take_path(self, text: str) -> None:
         where, colon, name = text.rpartition(":")
-        if colon and where and name.isidentifier():
-            self._declare(resolve(text), *_place(where), name)
-            return
-        module = load_file(Path(text).resolve()) if is_file(text) else load_named(text)
-        found = own_tools(module)
-        if not found:
-            hint = "decorate its functions with @weft.tool"
-            raise ToolNotFound(f"{text} defines no tools", hint=hint)
-        for name, tool in found.items():
-            self._declare(tool, *_place(text), name)
+        if text.endswith(_WORKFLOWS):
+            self._flows.append(FlowTools(load_unit(Path(text))))
+        elif colon and where and name.isidentifier():
+            self._enter(resolve(text), *_place(where), name)
+        else:
+            module = load_file(Path(text).resolve()) if is_file(text) else load_named(text)
+            found = own_tools(module)
+            if not found:
+                hint = "decorate its functions with @weft.tool"
+                raise ToolNotFound(f"{text} defines no tools", hint=hint)
+            for name, tool in found.items():
+                self._enter(tool, *_place(text), name)
 
-    def _declare(self, tool: Tool[..., Any], file: Path | None, where: str, name: str) -> None:
+    def _enter(self, tool: Tool[..., Any], file: Path | None, where: str, name: str) -> None:
         self._toolbox.add(tool)
-        self.declared[tool.spec.name] = file, name if file is not None else f"{where}:{name}"
+        self._files[tool.spec.name] = file, name if file is not None else f"{where}:{name}"
 
 
 def own_tools(module: ModuleType) -> dict[str, Tool[..., Any]]:
@@ -119,3 +156,13 @@ def _from(folder: Path, file: Path | None, name: str) -> str:
             hint=f"save the plan beside it, in {file.parent}",
         )
     return f"./{file.relative_to(folder).as_posix()}:{name}"
+
+
+def _declared(flow: FlowTools, key: str, folder: Path) -> Mapping[str, Any]:
+    if folder != flow.unit.folder.resolve():
+        raise BuildError(
+            f"the tool {key} is declared in another folder",
+            hint=f"save the plan beside the workflow, in {flow.unit.folder}",
+        )
+    declared = flow.unit.document.tools[key]
+    return declared.model_dump(mode="json", by_alias=True, exclude_unset=True)

@@ -58,8 +58,8 @@ def ask(
             "--tools",
             "-t",
             metavar="PATH",
-            help="./tools.py, ./tools.py:name or package.module; repeat it for more. "
-            "The file is run.",
+            help="./tools.py, ./tools.py:name, package.module, or the tools of a workflow: "
+            "./flow.yaml. Repeat it for more. Python files are run.",
         ),
     ] = None,
     agent: Annotated[
@@ -195,7 +195,7 @@ class _Asked:
 
         async with Models() as models, ToolSources(tools) as sources:
             if self._save is not None:
-                sources.paths(self._save.resolve().parent)  # better now than after the run
+                sources.declarations(self._save.resolve().parent)  # better now than afterwards
             asker = Asker(sources.runner, models.of(model), self._agent, self._options)
             runs: list[AskRun] = []
 
@@ -219,7 +219,7 @@ class _Asked:
         from weft.workflow.asking import saved
 
         assert self._save is not None
-        text = saved(self._question, run.found, sources.paths(self._save.resolve().parent), model)
+        text = saved(self._question, run.found, sources, self._save.resolve().parent, model)
         try:
             self._save.write_text(text, encoding="utf-8")
         except OSError as error:

@@ -1,0 +1,61 @@
+"""The tools that a workflow file declares, for others to call: its functions and its servers.
+
+Knows no nodes of the workflow: only what stands under `tools`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.agents.tools.suggestion import suggestion
+from weft.core.errors import ToolNotFound
+from weft.core.values import ToolSpec
+from weft.workflow.sources import source_of
+from weft.workflow.toolset import Toolset
+from weft.workflow.unit import Unit
+
+
+class FlowTools:
+    """Implements `ToolRunner` once `start` has imported the functions and started the servers.
+
+    `written` says how a node of the workflow names each tool: `files.read_file` for the
+    `files_read_file` of models.
+    """
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.written: dict[str, str] = {}
+        self._toolset = Toolset()
+        self._specs: dict[str, ToolSpec] = {}
+
+    async def start(self) -> None:
+        """Raises: `ToolError`, `BuildError`."""
+        for declared in self.unit.document.tools:
+            for spec in await self._toolset.offered(self.unit, [declared]):
+                self._specs[spec.name] = spec
+                self.written[spec.name] = self._name(declared, spec.name)
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools in the order of the file."""
+        return tuple(self._specs.values())
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Raises: what `ToolRunner.call` raises."""
+        if name not in self.written:
+            hint = suggestion(name, self.written)
+            raise ToolNotFound(f"the workflow declares no tool {name!r}", hint=hint)
+        return await self._toolset.call(self.unit, self.written[name], arguments)
+
+    def resource(self, name: str) -> str | None:
+        """The class of slots that a call of the tool takes."""
+        return self._toolset.resource(self.unit, self.written[name])
+
+    async def aclose(self) -> None:
+        """End the servers that were started."""
+        await self._toolset.aclose()
+
+    def _name(self, declared: str, tool: str) -> str:
+        if source_of(self.unit, declared) is None:
+            return declared
+        return f"{declared}.{tool.removeprefix(f'{declared}_')}"
