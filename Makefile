@@ -43,7 +43,7 @@ model: setup
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[local,gateway,dev]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[local,gateway,mcp,dev]"
 	touch $@
 
 # Without dependencies, see the file. Its wheels are for Linux; elsewhere the tests do without.
