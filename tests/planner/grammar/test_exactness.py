@@ -193,3 +193,15 @@ def test_a_tool_without_declared_parameters_takes_any_name_once() -> None:
     assert len(read(text, [ToolSpec("any", "", {"type": "object"})]).steps) == 2
     assert grammar.holds(text)
     assert not grammar.holds("1. any(city=1, city=2)\n2. join()")
+
+
+def test_items_that_need_not_be_alike_are_told_apart() -> None:
+    pair = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "number"}], "items": False}
+    result = {"anyOf": [pair, {"type": "array", "maxItems": 3, "items": {"type": "boolean"}}]}
+    tools = [tool("get", result), tool("say", None, "text", text={"type": "string"})]
+    grammar = Grammar(step_grammar(tools, {1: result}, 2))
+    assert grammar.holds("2. say(text=$1[0])\n")
+    assert not grammar.holds("2. say(text=$1[1])\n")
+    assert not grammar.holds("2. say(text=$1[3])\n")
+    assert grammar.holds("2. join($1[2])")
+    assert not grammar.holds("2. join($1[3])")

@@ -10,8 +10,9 @@ from weft.core.schema import array_of
 from weft.core.values import JsonSchema, ToolSpec
 from weft.planner.grammar.limits import GrammarLimits
 from weft.planner.grammar.lines import Lines
+from weft.planner.grammar.places import key_of
 from weft.planner.grammar.references import References
-from weft.planner.grammar.results import BITS, Item, Kind, items_of, key_of, kinds_of, slots_of
+from weft.planner.grammar.results import BITS, Item, Kind, items_of, kinds_of, slots_of
 from weft.planner.grammar.rules import Rules, Symbol, Way, literal, way
 
 Known = Mapping[int, JsonSchema | None]

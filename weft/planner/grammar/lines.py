@@ -16,9 +16,9 @@ from weft.core.values import JsonSchema, ToolSpec
 from weft.planner.grammar.conjunction import CannotHold
 from weft.planner.grammar.entries import Entry, free_names, record, row
 from weft.planner.grammar.limits import GrammarLimits
-from weft.planner.grammar.places import Place
+from weft.planner.grammar.places import Place, key_of
 from weft.planner.grammar.references import References
-from weft.planner.grammar.results import Item, key_of
+from weft.planner.grammar.results import Item
 from weft.planner.grammar.rules import Rules, Symbol, Way, literal, way
 from weft.planner.grammar.values import Values
 from weft.planner.signature import parameter_of, parameters_of, required_by

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from functools import lru_cache
 
 Digits = list[tuple[int, int]]
 """One range of digits for each place, from the left."""
@@ -16,16 +17,19 @@ PLACES = 6
 _FRACTION = f"(\\.[0-9]{{1,{PLACES}}})?"
 
 
+@lru_cache(512)
 def integers(low: Decimal, high: Decimal) -> str:
     """The integers from `low` to `high`; "" where there are none."""
     return "|".join(_exactly(low, high, 0))
 
 
+@lru_cache(512)
 def decimals(low: Decimal, high: Decimal, places: int) -> str:
     """Numbers from `low` to `high` with at most so many digits behind the point; "" for none."""
     return "|".join(part for used in range(places + 1) for part in _exactly(low, high, used))
 
 
+@lru_cache(512)
 def fractions(low: Decimal, high: Decimal) -> str:
     """Numbers from `low` to `high`, which are integers, with any fraction of bounded length."""
     if low > high:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
+from typing import Final
 
 from weft.core.schema import at, declared, mismatch
-from weft.core.schema.keywords import alternatives, conjuncts, parts
+from weft.core.schema.keywords import alternatives, conjuncts
 from weft.core.values import JsonSchema
 from weft.planner.grammar.limits import GrammarLimits
 from weft.planner.grammar.numbers import integers
@@ -17,6 +20,9 @@ from weft.planner.text.writer import path_text
 
 _NAME = r"\.[A-Za-z_][A-Za-z0-9_]{0,29}"
 _INDEX = r"\[[0-9]{1,2}\]"
+# With these, one item of a list need not be like another one.
+_TELLING_APART: Final = frozenset({"prefixItems", "$ref", "allOf", "anyOf", "oneOf"})
+_LOOKED_AT: Final = (-1, *range(10))
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$&~#-]")
 
 
@@ -59,12 +65,22 @@ def _parts(place: Place, depth: int) -> Iterator[Place]:
 
 
 def _items(place: Place, schema: JsonSchema) -> Iterator[Place]:
-    prefix = parts(schema.get("prefixItems"))
-    for index in range(len(prefix)):
-        yield from _step(place, index, _escaped(f"[{index}]"))
-    if not prefix:
+    if schema.keys().isdisjoint(_TELLING_APART):
         most = min(int(schema.get("maxItems", 100)), 100) - 1
         yield from _step(place, 0, rf"\[({integers(Decimal(-1), Decimal(most))})\]")
+        return
+    alike: dict[str, tuple[list[str], JsonSchema | None]] = {}
+    for index in _LOOKED_AT:
+        with suppress(LookupError):
+            item = at(schema, [index])
+            alike.setdefault(key_of(item), ([], item))[0].append(str(index))
+    for indexes, item in alike.values():
+        yield Place(rf"{place.regex}\[({'|'.join(indexes)})\]", item)
+
+
+def key_of(schema: JsonSchema | None) -> str:
+    """Equal for equal schemas."""
+    return json.dumps(schema, sort_keys=True, default=str)
 
 
 def _step(place: Place, step: str | int, regex: str) -> Iterator[Place]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from weft.core.schema import mismatch
 from weft.core.values import JsonSchema
-from weft.planner.grammar.places import Place, fitting
-from weft.planner.grammar.results import Item, Kind, Slots, key_of
+from weft.planner.grammar.places import Place, fitting, key_of
+from weft.planner.grammar.results import Item, Kind, Slots
 from weft.planner.grammar.rules import Rules, Symbol, Way, either, literal, way
 
 _INDEX: JsonSchema = {"type": "integer", "minimum": 0}
@@ -23,6 +23,7 @@ class References:
         self._slots = slots
         self._numbers = [self._number(kind) for kind in kinds]
         self._fitting: dict[str, list[Way]] = {}
+        self._lists: dict[int, Symbol | None] = {}
         self._made: dict[tuple[str, int], Symbol | None] = {}
 
     def inside(self, target: JsonSchema | None, item: Item | None = None) -> Symbol | None:
@@ -49,11 +50,13 @@ class References:
 
     def lists(self, item: Item) -> Symbol | None:
         """A reference to a list of such items."""
-        ways: list[Way] = []
-        for kind, number in zip(self._kinds, self._numbers, strict=True):
-            if number is not None:
-                ways += self._paths(number, [place for one, place in item.lists if one is kind])
-        return self._rules.rule(ways)
+        if id(item) not in self._lists:
+            ways: list[Way] = []
+            for kind, number in zip(self._kinds, self._numbers, strict=True):
+                if number is not None:
+                    ways += self._paths(number, [place for one, place in item.lists if one is kind])
+            self._lists[id(item)] = self._rules.rule(ways)
+        return self._lists[id(item)]
 
     def schemas(self) -> Iterator[JsonSchema | None]:
         """The schemas of all that can be referred to in a step's result, each once."""

@@ -5,7 +5,6 @@ Knows schemas; knows no tools and no rules.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +12,7 @@ from typing import Final
 from weft.core.schema import at
 from weft.core.values import JsonSchema
 from weft.planner.grammar.limits import GrammarLimits
-from weft.planner.grammar.places import Place, fitting, places
+from weft.planner.grammar.places import Place, fitting, key_of, places
 
 BITS: Final = 64
 LIST: Final[JsonSchema] = {"type": "array"}
@@ -108,8 +107,3 @@ def slots_of(kinds: Sequence[Kind], first: int, steps: int) -> Slots:
     """A layout for `steps` steps from number `first`, or for as many as there is room for."""
     bits = max((kind.code for kind in kinds), default=0).bit_length()
     return Slots(bits, first, min(steps, BITS // bits if bits else steps))
-
-
-def key_of(schema: JsonSchema | None) -> str:
-    """Equal for equal schemas."""
-    return json.dumps(schema, sort_keys=True, default=str)

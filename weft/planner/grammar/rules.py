@@ -72,6 +72,7 @@ class Rules:
     def __init__(self) -> None:
         self._rules: dict[tuple[str, ...], Symbol] = {}
         self._terminals: dict[str, Symbol] = {}
+        self._guards: dict[tuple[str, ...], Symbol] = {}
 
     def rule(self, ways: Iterable[Way]) -> Symbol | None:
         """What may be written in any of these ways; None where there is none."""
@@ -110,13 +111,19 @@ class Rules:
     def _guarded(self, way: Way) -> Way:
         """`way`, begun only where it can be ended. Its first part takes care of itself."""
         groups = ALWAYS.union(*(part.needs for part in way.parts[1:]))
+        if not groups:
+            return way
         guards = [self._guard(group) for group in sorted(map(sorted, groups))]
         return replace(way, parts=(*guards, *way.parts))
 
     def _guard(self, group: Sequence[str]) -> Symbol:
         """The empty text, where one of these conditions holds."""
-        empty = [self._define([Way((), condition)]) for condition in group]
-        return empty[0] if len(empty) == 1 else self._define([Way((one,)) for one in empty])
+        key = tuple(group)
+        if key not in self._guards:
+            empty = [self._define([Way((), condition)]) for condition in group]
+            one = empty[0] if len(empty) == 1 else self._define([Way((each,)) for each in empty])
+            self._guards[key] = one
+        return self._guards[key]
 
 
 def literal(text: str) -> Symbol:
