@@ -221,6 +221,22 @@ outputs: {{b: "{{{{ b }}}}"}}
         plan_of(flow)
 
 
+def test_a_model_in_the_middle_is_refused() -> None:
+    flow = weft.loads(
+        """
+name: brief
+models: {small: "local:small"}
+tools: {label: "./tools.py:label"}
+nodes:
+  a: {model: small, prompt: "Say something."}
+  b: {tool: label, with: {text: "{{ a }}", of: 1}}
+outputs: {b: "{{ b }}"}
+"""
+    )
+    with pytest.raises(BuildError, match="b: a plan cannot use `a`: it is no call of a tool"):
+        plan_of(flow)
+
+
 def test_an_input_without_a_value_is_refused() -> None:
     flow = weft.loads(
         """

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from tests.agents.loops.playing import ContentWhenDone, Pause, ScriptedModel, play_agent
 from tests.planner.runnable import ComputingTools, call_key, compute
-from weft.agents.agent import AgentOptions
+from weft.agents.agent import AgentOptions, AgentResult, run_agent
 from weft.agents.loops import make_agent
 from weft.agents.loops.compiler import CompilerAgent
 from weft.agents.loops.decision import Finish, Replan
 from weft.core.budget import Budget
 from weft.core.errors import AgentError, BuildError, ModelUnavailable
 from weft.core.events import NodeLogged, NodeStreamed
-from weft.core.fakes import FakeModel, FakeTools, Reply
+from weft.core.fakes import FakeClock, FakeModel, FakeTools, Reply
+from weft.core.ports import ModelRequest
 from weft.engine import Limit
 
 
@@ -314,6 +316,37 @@ def test_the_model_is_told_what_is_left() -> None:
     assert request.program is not None
     assert request.timeout_s == pytest.approx(10.0)
     assert "Be terse." in request.messages[0].content
+
+
+def test_a_tool_that_never_returns_ends_with_the_run() -> None:
+    class Silent(ComputingTools):
+        async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+            self.calls.append(name)
+            await asyncio.Event().wait()
+
+    tools = Silent()
+    played = play_agent(compiler(ScriptedModel(FIRST), tools), deadline_s=30)
+    assert tools.calls == ["add"]
+    assert played.steps[1].status == "cancelled"
+    with pytest.raises(AgentError, match="the deadline of 30 s passed"):
+        played.result.value()
+
+
+def test_one_agent_may_work_on_many_questions_at_once() -> None:
+    def reply(request: ModelRequest) -> list[Pause]:
+        number = request.messages[-1].content.rpartition("Question: ")[2]
+        return [(0.1, f"1. add(a={number}, b=1)\n"), (0.1, "2. join($1)\n")]
+
+    agent = compiler(ScriptedModel(reply=reply), ComputingTools())
+
+    async def main() -> list[AgentResult]:
+        async with asyncio.TaskGroup() as group:
+            runs = [group.create_task(run_agent(agent, str(number))) for number in range(20)]
+        return [run.result() for run in runs]
+
+    answers = [result.answer for result in FakeClock().run(main())]
+    sums = [answer.calls[0].outcome.value["sum"] for answer in answers if answer is not None]
+    assert sums == [number + 1 for number in range(20)]
 
 
 def test_slots_of_the_run_hold_for_its_calls() -> None:

@@ -124,23 +124,25 @@ class _Thawing:
     def _text(self, text: Template, here: Mapping[str, Here], name: str) -> Value:
         found = path(text)
         if found is not None:
-            return self._referred(found, here)
+            return self._referred(found, here, name)
         if text.references:
             _refuse(name, f"a plan cannot compute {text.text!r:.60}: it only refers to results")
         return text.render({})
 
-    def _referred(self, found: Path, here: Mapping[str, Here]) -> Value:
+    def _referred(self, found: Path, here: Mapping[str, Here], name: str) -> Value:
         if found.name in here:
             return Ref(here[found.name], found.steps)
         if found.name in self._numbers:
             return Ref(self._numbers[found.name], found.steps)
+        if found.name not in self._inputs:
+            _refuse(name, f"a plan cannot use `{found.name}`: it is no call of a tool")
         try:
             return plain(follow(Ref("item", found.steps), {"item": self._inputs[found.name]}))
         except UnknownReference as error:
             raise BuildError(f"the input `{found.name}`: {error.message}") from None
 
-    def _ref(self, value: Any, name: str, here: Mapping[str, Here] | None = None) -> Ref:
-        found = self._value(value, here or {}, name)
+    def _ref(self, value: Any, name: str) -> Ref:
+        found = self._value(value, {}, name)
         if not isinstance(found, Ref):
             _refuse(name, f"a plan refers to a result here, not to {value!r:.60}")
         return found
@@ -154,7 +156,7 @@ class _Thawing:
                 name, f"a plan cannot ask {node.when!r:.60}: it compares a result with a literal"
             )
         compared, operator, literal = found
-        ref = self._referred(compared, {})
+        ref = self._referred(compared, {}, name)
         if not isinstance(ref, Ref):
             _refuse(name, "a condition of a plan refers to a result")
         return Condition(ref, operator, literal)
