@@ -112,6 +112,12 @@ def test_what_is_large_is_described_less_exactly() -> None:
     for _ in range(100):
         deep = [deep]
     assert len(str(schema_of(deep))) < 1000
+    wide: Any = 1
+    for _ in range(4):
+        wide = {str(n): wide for n in range(20)}
+    schema = schema_of(wide)
+    assert len(str(schema)) < 20_000
+    assert schema["properties"]["7"] == {"type": "object"}
 
 
 @given(JSON)
