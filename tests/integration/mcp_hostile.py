@@ -63,6 +63,7 @@ STRANGE = [
     tool("expression", {"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}}),
     tool("bomb", outputSchema=bomb(60)),
     tool("circle", outputSchema={"$ref": "#"}),
+    tool("twice", outputSchema={"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}),
     tool("liar", outputSchema={"type": "object", "properties": {"n": {"type": "integer"}}}),
     tool("described", description="\x1b[31mred " + "x" * 100_000),
 ]
@@ -109,6 +110,13 @@ def endless(_: dict[str, Any]) -> None:
         raw("x" * 65536)
 
 
+def twice(request: dict[str, Any]) -> None:
+    value: dict[str, Any] = {}
+    for _ in range(40):
+        value = {"a": value}
+    answer(request, {"content": [], "structuredContent": value})
+
+
 CALLS: dict[str, Callable[[dict[str, Any]], None]] = {
     "huge": lambda request: answer(request, text("x" * 4_000_000)),
     "huge_id_last": huge_id_last,
@@ -118,6 +126,7 @@ CALLS: dict[str, Callable[[dict[str, Any]], None]] = {
     "drip": drip,
     "noise": noise,
     "endless": endless,
+    "twice": twice,
     "liar": lambda request: answer(
         request, {"content": [], "structuredContent": {"n": "not a number"}}
     ),

@@ -84,10 +84,53 @@ def doubling(levels: int) -> dict[str, Any]:
     return {"$ref": "#/$defs/d0", "$defs": {**parts, f"d{levels}": {}}}
 
 
-@pytest.mark.parametrize("schema", [doubling(60), {"$ref": "#"}, {"anyOf": [{"$ref": "#"}] * 2}])
-def test_checking_comes_to_an_end(schema: dict[str, Any]) -> None:
-    with pytest.raises(TooMuchToCheck):
-        misfit({}, vetted(schema))
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        (doubling(60), "unfolds to more than"),
+        ({"$ref": "#"}, "without end"),
+        ({"anyOf": [{"$ref": "#"}, {}]}, "without end"),
+        ({"not": {"$ref": "#/$defs/a"}, "$defs": {"a": {"$ref": "#"}}}, "without end"),
+        ({"if": {}, "then": {"allOf": [{"$ref": "#"}]}}, "without end"),
+        ({"items": {"$ref": "#/items"}}, "without end"),
+        ({"dependentSchemas": {"a": {"$ref": "#"}}}, "without end"),
+    ],
+)
+def test_schemas_that_never_end_are_refused(schema: dict[str, Any], why: str) -> None:
+    with pytest.raises(SchemaRefused, match=why):
+        vetted(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"$ref": "#"}}},
+        {"items": {"$ref": "#"}, "additionalProperties": {"$ref": "#"}},
+        {"anyOf": [{"type": "null"}, {"prefixItems": [{"$ref": "#"}]}]},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"additionalProperties": {"$ref": "#/$defs/a"}}}},
+        doubling(8),
+    ],
+)
+def test_schemas_of_trees_are_fine(schema: dict[str, Any]) -> None:
+    assert misfit({"a": {"a": {"a": None}}}, vetted(schema)) is None
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def test_checking_comes_to_an_end() -> None:
+    twice = vetted({"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}})
+    assert misfit(nested(5), twice) is None
+    with pytest.raises(TooMuchToCheck, match="too many comparisons"):
+        misfit(nested(40), twice)
+    once = vetted({"properties": {"a": {"$ref": "#"}}})
+    assert misfit(nested(70), once) is None
+    with pytest.raises(TooMuchToCheck, match="nested too deeply"):
+        misfit(nested(400), once)
 
 
 def test_long_lists_are_not_compared_item_by_item() -> None:

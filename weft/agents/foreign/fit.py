@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -20,11 +21,19 @@ from weft.core.values import JsonSchema
 
 _STEPS: Final = 200_000
 _REFERENCE: Final = 50  # steps: following one takes longer than comparing
+_MOST_NESTED: Final = 150  # keywords; each takes three calls of Python's thousand
 _MOST_ERRORS: Final = 50
 _MOST_UNIQUE: Final = 1_000
 _Keyword = Callable[[Any, Any, Any, Any], Any]
 
-_steps: ContextVar[list[int]] = ContextVar("weft_schema_steps")
+
+@dataclass(slots=True)
+class _Work:
+    left: int
+    nested: int = 0
+
+
+_work: ContextVar[_Work] = ContextVar("weft_schema_work")
 
 
 class TooMuchToCheck(ValueError):
@@ -38,7 +47,7 @@ def misfit(value: object, schema: JsonSchema, steps: int = _STEPS) -> str | None
 
     Raises: `TooMuchToCheck`.
     """
-    token = _steps.set([steps])
+    token = _work.set(_Work(steps))
     try:
         found = best_match(
             islice(_Counting(schema, registry=Registry()).iter_errors(value), _MOST_ERRORS)
@@ -46,7 +55,7 @@ def misfit(value: object, schema: JsonSchema, steps: int = _STEPS) -> str | None
     except (RecursionError, ArithmeticError) as error:
         raise TooMuchToCheck("it, or its schema, goes on for ever") from error
     finally:
-        _steps.reset(token)
+        _work.reset(token)
     return None if found is None else _said(found)
 
 
@@ -60,11 +69,17 @@ def _said(error: ValidationError) -> str:
 
 def _counted(keyword: _Keyword, cost: int) -> _Keyword:
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        left = _steps.get()
-        left[0] -= cost
-        if left[0] < 0:
+        work = _work.get()
+        work.left -= cost
+        if work.left < 0:
             raise TooMuchToCheck("it takes too many comparisons")
-        yield from keyword(validator, value, instance, schema) or ()
+        if work.nested == _MOST_NESTED:
+            raise TooMuchToCheck("it is nested too deeply")
+        work.nested += 1
+        try:
+            yield from keyword(validator, value, instance, schema) or ()
+        finally:
+            work.nested -= 1
 
     return check
 

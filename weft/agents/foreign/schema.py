@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from weft.agents.foreign.text import shown
+from weft.agents.foreign.unfolding import Endless, Unfolding, target
 
 MAX_PARTS: Final = 2_000
 _MAX_DEPTH: Final = 40
@@ -61,9 +62,20 @@ def vetted(schema: object, *, most_parts: int = MAX_PARTS) -> dict[str, Any]:
     except SchemaError as error:
         raise SchemaRefused(f"not a JSON Schema: {shown(error.message, 200)}") from error
     for reference in _references(made, most_parts):
-        if not _exists(reference, made):
+        if target(reference, made) is None:
             raise SchemaRefused(f"$ref {shown(reference, 100)!r} leads nowhere in the schema")
+    _check_unfolding(made, most_parts)
     return made
+
+
+def _check_unfolding(schema: Mapping[str, Any], most_parts: int) -> None:
+    unfolding = Unfolding(schema)
+    try:
+        largest = max(unfolding.size(part) for part in _walk(schema, most_parts))
+    except (Endless, RecursionError) as error:
+        raise SchemaRefused(str(error)) from error
+    if largest > most_parts:
+        raise SchemaRefused(f"a part of a schema that unfolds to more than {most_parts:,} parts")
 
 
 def parts(value: object) -> int:
@@ -151,17 +163,3 @@ def _references(schema: object, most_parts: int) -> Iterator[str]:
     for part in _walk(schema, most_parts):
         if isinstance(part, Mapping) and isinstance(part.get("$ref"), str):
             yield part["$ref"]
-
-
-def _exists(reference: str, root: object) -> bool:
-    if reference != "#" and not reference.startswith("#/"):
-        return False
-    for step in reference.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(root, list):
-            root = root[int(name)] if name.isdecimal() and int(name) < len(root) else None
-        else:
-            root = root.get(name) if isinstance(root, Mapping) else None
-        if root is None:
-            return False
-    return isinstance(root, (Mapping, bool))

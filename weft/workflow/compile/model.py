@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from weft.agents.foreign import TooMuchToCheck, misfit
 from weft.core.errors import JoinUnsatisfied, ModelOutputError
 from weft.core.ids import item
 from weft.core.ports import Delta, ModelRequest, Sampling, Startable, TextDelta, complete
@@ -67,9 +68,7 @@ class _Ask:
             # A repetition with the same seed would fail in the same way.
             offset = (context.attempt - 1) * _NEXT_SEED
             tools = await self._services.tools.offered(self._unit, self._step.tools)
-            request = self._request(
-                context, inputs, None if seed is None else seed + offset, tools
-            )
+            request = self._request(context, inputs, None if seed is None else seed + offset, tools)
             client = self._services.models.client(self._unit, self._step.model)
             if isinstance(client, Startable):
                 await client.start(context.log)
@@ -158,7 +157,10 @@ def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Mapping[
             there = ", ".join(specs)
             raise ModelOutputError(f"the model calls {call.name!r}", hint=f"there is: {there}")
         arguments = _json(call.arguments or "{}", f"what {call.name} is called with", False)
-        why = violation(arguments, specs[call.name].parameters)
+        try:
+            why = misfit(arguments, specs[call.name].parameters)
+        except TooMuchToCheck as error:
+            why = str(error)
         if why is not None:
             raise ModelOutputError(f"the model calls {call.name} wrongly: {why}")
         calls.append({"name": call.name, "arguments": arguments})
