@@ -40,6 +40,8 @@ def refused(text: str, tools: tuple[ToolSpec, ...] = SHOP) -> PlanError:
         ('total(amounts=[1, "b"])', 10, "amounts: [1]: string can never be number", "number[]"),
         ("total(amounts=3)", 10, "amounts: integer can never be array", "amounts is number[]"),
         ('total(amounts="$1")', 10, "string can never be", "without quotes: amounts=$1"),
+        ('describe(text="a", place=" 3")', 23, "string can never be", "without quotes: place=3"),
+        ('describe(text="a", place="[")', 23, "string can never be", "place is integer"),
         ('describe(text="a", place=-1)', 23, "place: -1 is less than 0", "place is integer"),
         ("warn(text=$3)", 9, "$3 is not there yet", "earlier steps"),
         ("warn(text=$9)", 9, "$9 is not there yet", "earlier steps"),

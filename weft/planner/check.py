@@ -5,6 +5,7 @@ What it says is meant to be shown to the model that wrote the plan, or to a pers
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from weft.planner.limits import LIMITS, PlanLimits
 from weft.planner.plan import Condition, Plan, Ref, Step, Value, refs_in
 from weft.planner.scope import LIST, Scope, Wrong
 from weft.planner.signature import parameter_of, parameters_of, required_by, signature, type_text
-from weft.planner.text.writer import write_ref, write_step
+from weft.planner.text.writer import parameter_name, write_ref, write_step
 
 __all__ = ["Places", "PlanLimits", "check", "check_results", "check_step"]
 
@@ -173,8 +174,8 @@ class _StepCheck:
     def _remedy(self, name: str, value: Value, target: JsonSchema | None) -> str:
         """What to write instead of `value`, which does not fit."""
         wanted = f"{name} is {type_text(target)}"
-        if isinstance(value, str) and _QUOTED_REF.fullmatch(value):
-            return f"{wanted}; a reference is written without quotes: {name}={value.strip()}"
+        if isinstance(value, str) and _fits_unquoted(value, target):
+            return f"{wanted}; write it without quotes: {parameter_name(name)}={value.strip()}"
         if value is None and name not in required_by(self._tool):
             return f"{wanted}; leave {name} out instead"
         if isinstance(value, Ref):
@@ -184,6 +185,16 @@ class _StepCheck:
                 each = f"for each {write_ref(value)}"
                 return f"{wanted}; for every item of a list write `{each}` and use $item"
         return wanted
+
+
+def _fits_unquoted(text: str, target: JsonSchema | None) -> bool:
+    """Whether what stands in quotes is a reference, or a value that could be meant."""
+    if _QUOTED_REF.fullmatch(text):
+        return True
+    try:
+        return mismatch({"const": json.loads(text)}, target) is None
+    except (ValueError, RecursionError):
+        return False
 
 
 def _same_kind(literal: Value) -> JsonSchema:

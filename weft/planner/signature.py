@@ -55,7 +55,7 @@ def signature(tool: ToolSpec) -> str:
     if _is_open(tool.parameters):
         shown.append("...")
     result = type_text(tool.result)
-    returns = "" if result == "any" else f" -> {result}"
+    returns = "" if result in {"any", "null"} else f" -> {result}"
     return f"{tool_name(tool.name)}({', '.join(shown)}){returns}"
 
 
