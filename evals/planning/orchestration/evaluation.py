@@ -12,7 +12,7 @@ from evals.engine.rows import Row
 from evals.planning.effort import Effort, Skipped
 from evals.planning.orchestration.cases import CASES
 from evals.planning.orchestration.measuring import in_real_time, in_virtual_time
-from evals.planning.orchestration.rows import latency_rows
+from evals.planning.orchestration.rows import latency_rows, speedup_rows
 from evals.planning.orchestration.stall import real_stall_rows, stall_rows
 from evals.planning.orchestration.sweeps import pause_rows, sweep_rows
 from evals.planning.orchestration.systems import SYSTEMS
@@ -61,7 +61,7 @@ async def _real(case: str, count: int) -> list[Row]:
     tasks = CASES[case].some(count)
     virtual = await asyncio.to_thread(in_virtual_time, _REAL_SYSTEMS, tasks, CASES[case].usual)
     real = await in_real_time(_REAL_SYSTEMS, tasks, CASES[case].usual)
-    return [
+    rows = [
         Row(
             case,
             system,
@@ -72,6 +72,7 @@ async def _real(case: str, count: int) -> list[Row]:
         )
         for system in _REAL_SYSTEMS
     ]
+    return [*rows, *speedup_rows(f"{case}, real clock", real)]
 
 
 async def _in_thread(what: str, measure: Callable[[], list[Row]]) -> list[Row]:

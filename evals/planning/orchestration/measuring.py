@@ -71,11 +71,12 @@ def in_virtual_time(
 
 
 async def in_real_time(
-    systems: Iterable[str], tasks: Sequence[Task], setting: Setting
+    systems: Sequence[str], tasks: Sequence[Task], setting: Setting
 ) -> dict[str, list[Measured]]:
-    """The same on the machine's clock, in the running loop."""
+    """The same on the machine's clock, in the running loop; the systems take turns."""
     clock = SystemClock()
-    return {
-        system: [await measured(system, task, setting, clock) for task in tasks]
-        for system in systems
-    }
+    found: dict[str, list[Measured]] = {system: [] for system in systems}
+    for task in tasks:
+        for system in systems:
+            found[system].append(await measured(system, task, setting, clock))
+    return found

@@ -45,20 +45,19 @@ class ScriptedModel:
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         turn, text = self._following(request)
         calls = turn.called(request)
-        await asyncio.sleep(self._speed.first_token_s - self._speed.per_token_s)
         written = 0
         lines = 0
+        first_s = asyncio.get_running_loop().time() + self._speed.first_token_s
         for token in split(text):
-            await asyncio.sleep(self._speed.per_token_s)
+            await _until(first_s + written * self._speed.per_token_s)
             written += 1
             yield TextDelta(token)
             lines += token.count("\n")
-            if turn.stall_s and lines == turn.stall_after and "\n" in token:
-                await asyncio.sleep(turn.stall_s)
+            if "\n" in token and lines == turn.stall_after:
+                first_s += turn.stall_s
         for index, call in enumerate(calls):
-            tokens = len(_as_text(call))
-            await asyncio.sleep(tokens * self._speed.per_token_s)
-            written += tokens
+            written += len(_as_text(call))
+            await _until(first_s + (written - 1) * self._speed.per_token_s)
             yield ToolCallDelta(index, call.arguments, call.id, call.name)
         usage = Usage(_prompt_tokens(request), written, requests=1, forwards=written)
         self.usage += usage
@@ -79,6 +78,11 @@ class ScriptedModel:
 
     async def aclose(self) -> None:
         """Nothing to let go of."""
+
+
+async def _until(due_s: float) -> None:
+    """Wait for a moment on the loop's clock: a server does not wait for whoever reads."""
+    await asyncio.sleep(max(0.0, due_s - asyncio.get_running_loop().time()))
 
 
 def _as_text(call: ToolCall) -> list[str]:
