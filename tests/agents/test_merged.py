@@ -38,6 +38,14 @@ def test_a_step_that_was_planned_again_is_the_old_one() -> None:
     assert found == Plan((step(1, "a"), step(4, "b", 1)), (Ref(4), Ref(1)))
 
 
+def test_a_number_that_was_used_again_means_its_last_step() -> None:
+    first, second = Plan((step(1, "a"), step(2, "b", 1))), Plan((step(2, "c", 1),), (Ref(2),))
+    calls = [(1, FINE), (2, BROKEN), (2, FINE)]
+    seen = tuple(Observation(number, "t", {}, outcome) for number, outcome in calls)
+    found = merged(Answer("yes", seen, 2, (first, second)))
+    assert found == Plan((step(1, "a"), step(2, "c", 1)), (Ref(2),))
+
+
 def test_equal_steps_of_one_plan_stay_two() -> None:
     plan = Plan((step(1, "roll"), step(2, "roll")))
     assert merged(answer(plan, outcomes={1: FINE, 2: FINE})) == plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
+from tests.agents.loops.playing import ContentWhenDone, ScriptedModel, play_agent
+from tests.agents.loops.test_replanning import CASES, Replanner
 from tests.planner.runnable import ComputingTools, evaluate, plans, random_plan
 from tests.planner.strategies import plans as any_plans_over
 from tests.planner.strategies import registries
 from tests.profile import examples
+from weft.agents.agent import AgentOptions
+from weft.agents.loops.compiler import CompilerAgent
+from weft.agents.merged import merged
 from weft.core.errors import BuildError
 from weft.core.fakes import FakeClock, FakeModel
 from weft.planner.compile import JOIN, graph_of
@@ -90,6 +96,20 @@ def test_plan_workflow_and_drawing_have_the_same_edges(plan: Plan) -> None:
     view = {(edge.source, edge.target) for edge in flow.graph_view().edges}
     drawn = set(re.findall(r"^    n_(s\d+) -.*?> n_(s\d+)$", flow.mermaid(), re.MULTILINE))
     assert engine == view == drawn == needs
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_what_an_agent_found_out_with_failures_is_a_workflow_without(number: int) -> None:
+    plan, broken = CASES[number]
+    model = ScriptedModel(reply=Replanner(plan, broken, whole=number % 2 == 0))
+    options = AgentOptions(rounds=9, calls=500)
+    tools = ComputingTools(number, broken)
+    answer = play_agent(CompilerAgent(tools, model, options, joiner=ContentWhenDone())).answer
+    flow = weft.loads(flow_of(merged(answer), TOOLS, question="What?").to_yaml())
+    result = run(flow, tools=ComputingTools(number))
+    assert result.status == "succeeded"
+    expected = evaluate(plan).values.values()
+    assert Counter(map(repr, result.outputs.values())) == Counter(map(repr, expected))
 
 
 # -- one by one -----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Runs nothing; see `weft.workflow.planned` for making a workflow of it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ def merged(answer: Answer) -> Plan:
     are dropped. With nothing named, or nothing left of what was named, all steps that did not fail
     stay. Steps that a condition left out stay as well.
     """
-    failed = {call.number for call in answer.calls if call.outcome.failure and not call.outcome.ok}
+    failed = _failed(answer)
     done: dict[int, Step] = {}
     said: dict[str, int] = {}
     names: dict[int, int] = {}
@@ -41,6 +42,18 @@ def merged(answer: Answer) -> Plan:
     kept = tuple(ref for ref in (renamed_ref(r, names) for r in results) if ref.source in done)
     needed = _needed(kept, done) if kept else done.keys()
     return Plan(tuple(done[number] for number in sorted(needed)), kept)
+
+
+def _failed(answer: Answer) -> set[int]:
+    """The steps of which a call failed; the last call decides where a number was used again."""
+    used = Counter(step.number for plan in answer.plans for step in plan.steps)
+    found: set[int] = set()
+    for call in answer.calls:
+        if call.outcome.failure is not None and not call.outcome.ok:
+            found.add(call.number)
+        elif used[call.number] > 1:
+            found.discard(call.number)
+    return found
 
 
 def _needed(results: Iterable[Ref], done: Mapping[int, Step]) -> set[int]:
