@@ -13,6 +13,7 @@ from weft.core.errors import BuildError
 
 _PORTS: Final = {"http": 80, "https": 443}
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST: Final = ipaddress.ip_network("2000::/3")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -83,8 +84,8 @@ def is_public(address: Address) -> bool:
         inner = address.ipv4_mapped or address.sixtofour
         if inner is None and address in _NAT64:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if address.teredo is not None or address.is_site_local:
-            return False
         if inner is not None:
             return is_public(inner)
+        if address.teredo is not None or address not in _UNICAST:
+            return False
     return address.is_global and not address.is_multicast
