@@ -166,10 +166,28 @@ def test_auto_goes_line_by_line_where_one_grammar_cannot_hold_all_types() -> Non
     assert second is not None
     assert Grammar(second).holds("2. t1(value=$1)\n")
     assert not Grammar(second).holds("2. t1(value=$2)\n")
-    # Without continuation, one grammar is all there is: types are checked when the plan is read.
-    wrong = FakeModel(["1. t4()\n2. t1(value=$1)\n3. join($2)"], capabilities=HELD)
-    assert "value" in str(write(Planner(wrong), many_results()).error)
-    assert len(wrong.requests) == 1
+    # Without continuation there is one grammar, of a plan with fewer steps.
+    once = FakeModel([text], capabilities=HELD)
+    assert len(write(Planner(once), many_results()).plan.steps) == 2
+    (request,) = once.requests
+    assert request.grammar is not None
+    assert not Grammar(request.grammar).holds(text.replace("t3", "t4"))
+
+
+def test_lines_that_bring_nothing_end() -> None:
+    model = FakeModel(["# thinking\n"], capabilities=ABLE)
+    written = write(Planner(model, constrain="line"))
+    assert "without its join" in str(written.error)
+    assert len(model.requests) == 1
+
+
+def test_a_budget_that_is_all_but_spent_is_not_nibbled_away() -> None:
+    model = FakeModel(in_lines(TEXT), capabilities=ABLE)
+    planner = Planner(model, constrain="line")
+    one = Sampling(max_tokens=1)
+    written = write(planner, extras=lambda request: replace(request, sampling=one))
+    assert "cut off" in str(written.error)
+    assert len(model.requests) == 2
 
 
 @pytest.mark.parametrize("constrain", ["plan", "line"])

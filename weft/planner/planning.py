@@ -2,10 +2,11 @@
 
 Runs nothing: every step is given as soon as it is written.
 
-How firmly: one grammar for the whole plan is one request, and it holds the plan to all types as
-long as 64 bits remember what kind of result each step has. Where the results of the tools are too
-many for that, the plan is written line by line: each line has a grammar made from the types of all
-results before it, and goes on with the unfinished answer, so that the server's prefix cache holds.
+Both ways to hold it are exact. One grammar for the whole plan takes one request; it remembers the
+kinds of the results before in 64 bits, so that the plan is short where tools return many kinds.
+Line by line there is no such bound: each line has a grammar made from the types of all results
+before it, and goes on with the unfinished answer, so that the server's prefix cache holds. "auto"
+takes one grammar if it has room for enough steps, or if the model cannot go on with an answer.
 """
 
 from __future__ import annotations
@@ -20,13 +21,12 @@ from weft.core.errors import (
     CapabilityError,
     ModelRequestError,
     PlanError,
-    WeftError,
 )
 from weft.core.ports.model import ModelClient, ModelRequest, Sampling
 from weft.core.values import JsonSchema, Message, ToolSpec, Usage
 from weft.planner.constrain import Constrain
 from weft.planner.draft import Draft, Hooks, as_it_is
-from weft.planner.grammar import GrammarLimits, plan_grammar, step_grammar, typed_steps
+from weft.planner.grammar import GrammarLimits, most_steps, plan_grammar, step_grammar
 from weft.planner.limits import LIMITS, PlanLimits
 from weft.planner.plan import Plan, Step
 from weft.planner.text.reader import PlanReader
@@ -141,7 +141,8 @@ class _Job:
                     yield step
             return
         except (BuildError, CapabilityError, ModelRequestError) as error:
-            if self._planner.constrain != "auto" or self._draft.text or _is_of_plan(error):
+            begun = bool(self._draft.text) or isinstance(error, PlanError)
+            if self._planner.constrain != "auto" or begun:
                 raise
             self._note(f"the plan is not held to a grammar: {error}")
         async with aclosing(self._draft.write(self._sampling(self._most))) as steps:
@@ -179,12 +180,12 @@ class _Job:
         if not offered.grammar:
             self._note(f"{planner.model.model} cannot be held to a grammar: plans are checked only")
             return "never"
-        roomy = typed_steps(self._tools) >= min(planner.limits.steps, _ENOUGH_STEPS)
+        roomy = most_steps(self._tools) >= min(planner.limits.steps, _ENOUGH_STEPS)
         return "plan" if roomy or not offered.continuation else "line"
 
     async def _at_once(self) -> AsyncGenerator[Step, None]:
         """One request; and where it runs out of tokens, another one for the join."""
-        most = min(self._planner.limits.steps, max(typed_steps(self._tools), _ENOUGH_STEPS))
+        most = min(self._planner.limits.steps, most_steps(self._tools))
         grammar = plan_grammar(
             self._tools, most, self._known, self._planner.grammar, first=self._first
         )
@@ -202,15 +203,16 @@ class _Job:
         """A request for each line; the join, when steps or tokens run out."""
         draft = self._draft
         while not draft.reader.complete:
-            left = self._most - draft.tokens
-            calls = len(draft.reader.steps) < self._planner.limits.steps and left > self._kept()
+            before = len(draft.reader.steps)
+            left = self._most - draft.tokens - self._kept()
+            calls = not draft.cut and left > 0 and before < self._planner.limits.steps
             async with aclosing(self._line(calls=calls)) as steps:
                 async for step in steps:
                     yield step
-            if draft.cut and not calls:
-                return
-            if draft.cut:
+            if draft.cut and calls:
                 draft.back_to_last_line(self._reader())
+            elif len(draft.reader.steps) == before:
+                return  # the join, or something that no grammar holds
 
     async def _line(self, *, calls: bool) -> AsyncGenerator[Step, None]:
         """The next line, a call or the join, or the join only."""
@@ -241,7 +243,3 @@ class _Job:
     def _note(self, text: str) -> None:
         if self._hooks.on_note is not None:
             self._hooks.on_note(text)
-
-
-def _is_of_plan(error: WeftError) -> bool:
-    return isinstance(error, PlanError)

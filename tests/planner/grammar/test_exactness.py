@@ -10,7 +10,7 @@ from tests.planner.grammar.drawing import Grammar
 from weft.core.errors import BuildError
 from weft.core.values import ToolSpec
 from weft.planner.check import check
-from weft.planner.grammar import GrammarLimits, plan_grammar, step_grammar, typed_steps
+from weft.planner.grammar import GrammarLimits, most_steps, plan_grammar, step_grammar
 from weft.planner.text.reader import read
 
 PRICE = {
@@ -145,15 +145,16 @@ def test_the_join_alone() -> None:
     assert not grammar.holds('2. say(text="a")\n')
 
 
-def test_types_are_held_as_long_as_there_is_room_for_them() -> None:
-    assert typed_steps(TOOLS) == 16  # eight results, with those of maps: four bits for each step
-    many = [tool(f"t{n}", {"const": n}, value={"const": n}) for n in range(32)]
-    assert typed_steps(many) == 9
-    wrong = "1. t1()\n2. t2(value=$1)\n3. join()"
-    assert not Grammar(plan_grammar(many, 9)).holds(wrong)
-    assert Grammar(plan_grammar(many, 10)).holds(wrong)
-    with pytest.raises(ValueError, match="32 steps"):
-        plan_grammar(many, 33)
+def test_a_plan_may_have_as_many_steps_as_types_can_be_held() -> None:
+    assert most_steps(TOOLS) == 16  # eight results, with those of maps: four bits for each step
+    many = [tool(f"t{n}", {"const": n}, "", value={"const": n}) for n in range(32)]
+    assert most_steps(many) == 9
+    grammar = Grammar(plan_grammar(many, 9))
+    steps = [f"{n}. t7({'value=$1' if n > 1 else ''})\n" for n in range(1, 10)]
+    assert grammar.holds(f"{''.join(steps)}10. join()")
+    assert not grammar.holds("1. t1()\n2. t2(value=$1)\n3. join()")
+    with pytest.raises(ValueError, match="9 steps"):
+        plan_grammar(many, 10)
 
 
 def test_a_thought_before_each_line_where_it_is_wanted() -> None:
@@ -196,7 +197,11 @@ def test_a_tool_without_declared_parameters_takes_any_name_once() -> None:
 
 
 def test_items_that_need_not_be_alike_are_told_apart() -> None:
-    pair = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "number"}], "items": False}
+    pair = {
+        "type": "array",
+        "prefixItems": [{"type": "string"}, {"type": "number"}],
+        "items": False,
+    }
     result = {"anyOf": [pair, {"type": "array", "maxItems": 3, "items": {"type": "boolean"}}]}
     tools = [tool("get", result), tool("say", None, "text", text={"type": "string"})]
     grammar = Grammar(step_grammar(tools, {1: result}, 2))

@@ -13,7 +13,7 @@ from evals.planning.registries import random_registry
 from tests.planner.grammar.drawing import Grammar
 from weft.core.errors import PlanError
 from weft.core.values import ToolSpec
-from weft.planner.grammar import GrammarLimits, plan_grammar, step_grammar, typed_steps
+from weft.planner.grammar import GrammarLimits, most_steps, plan_grammar, step_grammar
 from weft.planner.plan import Plan
 from weft.planner.text.reader import PlanReader, read
 from weft.planner.text.writer import write, write_value
@@ -27,7 +27,7 @@ def whole_plans(registries: int, seed: int) -> Iterator[tuple[Grammar, str, tupl
     source = random.Random(seed)
     for _ in range(registries):
         tools = random_registry(source)
-        steps = min(LINES - 1, typed_steps(tools))
+        steps = min(LINES - 1, most_steps(tools))
         grammar = Grammar(plan_grammar(tools, steps, limits=SHORT))
         for _ in range(EACH):
             yield grammar, grammar.draw(source), tools

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from weft.core.schema import array_of
@@ -56,21 +55,17 @@ def plan_grammar(
 ) -> str:
     """The grammar of a whole plan of at most `steps` calls and the join.
 
-    The numbers begin with `first`, which is larger than those of `known`. References lead to
-    earlier steps and, where `typed_steps` says that there is room for so many, to parts of a
-    fitting type only: then `PlanReader` takes whatever is written. Where there is none, results of
-    the plan's own steps may be anything, and types have to be checked when the plan is read.
+    The numbers begin with `first`, which is larger than those of `known`. Whatever is written by
+    it, `PlanReader` takes.
 
     Raises: `BuildError` for a parameter that no grammar can hold a model to, `ValueError` for more
-    steps than a plan can be held to at all.
+    steps than `most_steps` says.
     """
     known = known or {}
-    if typed_steps(tools) < steps:
-        tools = [replace(tool, result=None) for tool in tools]
     kinds = kinds_of(known, _results(tools), limits)
     lines = _Grammar(kinds, items_of(kinds, limits), first, steps, limits)
     if lines.slots.steps < steps:
-        raise ValueError(f"a grammar has room for plans of {lines.slots.steps} steps, not {steps}")
+        raise ValueError(f"one grammar has room for {lines.slots.steps} steps, not for {steps}")
     calls: dict[int, list[Way]] = {}
     codes = {key_of(kind.schema): kind.code for kind in kinds}
     for tool in tools:
@@ -88,9 +83,9 @@ def plan_grammar(
     return lines.text(follows)
 
 
-def typed_steps(tools: Sequence[ToolSpec]) -> int:
-    """How many steps a plan may have, so that one grammar can still hold it to the types of their
-    results: fewer, the more different results there are.
+def most_steps(tools: Sequence[ToolSpec]) -> int:
+    """How many steps a plan may have so that one grammar holds it to the types of their results:
+    the fewer, the more kinds of results there are.
     """
     return BITS // max(1, len(set(map(key_of, _results(tools)))).bit_length())
 
