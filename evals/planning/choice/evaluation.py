@@ -33,7 +33,7 @@ WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 
 async def run(effort: Effort) -> list[Row]:
     """Measure, learn on one half, test on the other. Raises: `Skipped` without the data."""
-    return await asyncio.to_thread(_run, effort.of(12, 40))
+    return await asyncio.to_thread(_run, effort.of(8, 40))
 
 
 def _run(each: int) -> list[Row]:
