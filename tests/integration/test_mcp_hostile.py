@@ -10,6 +10,7 @@ import pytest
 
 from tests.integration.mcp_watch import Trace, alive, until
 from weft.agents.mcp import McpTools
+from weft.agents.tools import tool_logs
 from weft.core.errors import ToolError, ToolLimitError, ToolNotFound, ToolRaised, ToolResultError
 from weft.core.ids import is_name
 
@@ -34,6 +35,8 @@ def use(
 
 
 def test_a_strange_listing_leaves_the_tools_that_can_be_used(trace: Trace) -> None:
+    lines: list[str] = []
+
     async def what(tools: McpTools) -> None:
         specs = {spec.name: spec for spec in tools.specs()}
         assert set(specs) == {
@@ -57,7 +60,11 @@ def test_a_strange_listing_leaves_the_tools_that_can_be_used(trace: Trace) -> No
         with pytest.raises(ToolNotFound, match="nested deeper"):
             await tools.call("too_deep", {})
 
-    use(trace, "strange", what)
+    with tool_logs(lines.append):
+        use(trace, "strange", what)
+    (line,) = lines
+    assert line.startswith("hostile: left out, for they cannot be used: ")
+    assert line.endswith(", and 9 more")
 
 
 @pytest.mark.parametrize(

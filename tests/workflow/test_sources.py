@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import weft
 from tests.integration.mcp_watch import Trace, alive
+from weft.cli.main import app
 from weft.core.errors import BuildError, SourceError
 from weft.core.events import NodeLogged
 from weft.core.fakes import FakeModel, FakeTools, Reply
@@ -192,6 +194,18 @@ def test_asking_the_server_finds_more(flow: Made, trace: Trace, node: str, why: 
         asyncio.run(made.check_connected())
     assert raised.value.line == 9
     assert not any(alive(pid) for pid in trace.pids)
+
+
+def test_checking_tells_which_tools_cannot_be_used(trace: Trace) -> None:
+    program = f"{sys.executable}, {PEER.with_name('mcp_hostile.py')}, strange, {trace.path}"
+    (file := trace.path.parent / "f.yaml").write_text(
+        f"name: f\ntools:\n  odd: {{mcp: {{command: [{program}]}}}}\n"
+        "nodes: {a: {tool: odd.fine, with: {a: 1}}}\noutputs: {x: '{{ a }}'}\n"
+    )
+    checked = CliRunner().invoke(app, ["check", "--connect", str(file)])
+    assert checked.exit_code == 0
+    assert "f.yaml: ok, 1 node\n  odd: left out, for they cannot be used: " in checked.stdout
+    assert "\x1b" not in checked.stdout
 
 
 def test_a_tool_that_is_wanted_and_not_there(flow: Made) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.agents.tools import tool_logs
 from weft.core.budget import Budget
 from weft.core.errors import BuildError, InputError, ToolError, UnknownReference
 from weft.core.events import Listener
@@ -159,23 +160,28 @@ def check_unit(
             unit.fail(error, ("run", "limits", name), at_key=True)
 
 
-async def check_connected(unit: Unit) -> None:
+async def check_connected(unit: Unit) -> tuple[str, ...]:
     """Like `check_unit`, with the tools that servers really offer: starts and ends them.
+
+    Returns what there is to say of servers, such as tools that cannot be used.
 
     Raises: `BuildError`.
     """
     tools = Toolset()
+    notes: list[str] = []
     try:
         for included in unit.everything():
             for name in sources_in(included):
                 try:
-                    await tools.start(included, name)
+                    with tool_logs(notes.append):
+                        await tools.start(included, name)
                 except (ToolError, BuildError) as error:
                     origin = included.document.tools[name].origin
                     included.fail(build_error(error), ("tools", name, origin), at_key=True)
         check_unit(unit, tools)
     finally:
         await tools.aclose()
+    return tuple(notes)
 
 
 def _models(

@@ -30,6 +30,7 @@ from weft.core.errors import (
 from weft.core.values import ToolSpec
 
 _STEPS: Final = 50_000
+_SHOWN: Final = 5
 
 
 class McpTools:
@@ -149,12 +150,20 @@ class McpTools:
             if name not in there:
                 connection.end("was ended")
                 raise self._missing(name, connection.listing.tools("", ()))
+        if self.refused and not self._server.only and self._tools is None:
+            current_sink()(f"{self._server.name}: {_left_out(self.refused)}")
         self._tools = tools
 
     def _missing(self, name: str, tools: Iterable[str]) -> ToolNotFound:
         said = self.refused.get(name)
         hint = suggestion(name, tools) if said is None else f"it cannot be used: {said}"
         return ToolNotFound(f"{self._server.name} has no tool {name!r}", hint=hint)
+
+
+def _left_out(refused: Mapping[str, str]) -> str:
+    some = [f"{name} ({why})" for name, why in list(refused.items())[:_SHOWN]]
+    more = f", and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+    return f"left out, for they cannot be used: {', '.join(some)}{more}"
 
 
 def _checked(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:

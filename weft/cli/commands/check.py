@@ -38,8 +38,7 @@ def check(
             try:
                 flow = load(file)
                 flow.check()
-                if connect:
-                    asyncio.run(flow.check_connected())
+                notes = asyncio.run(flow.check_connected()) if connect else ()
             except WeftError as error:
                 if debug:
                     raise
@@ -47,6 +46,8 @@ def check(
                 wrong += 1
             else:
                 typer.echo(f"{clean(str(file))}: ok, {amount(len(flow.nodes), 'node')}")
+                for note in notes:
+                    typer.echo(f"  {clean(note)}")
                 for node, others in flow.alternatives.items():
                     typer.echo(f"  {clean(node)}: or {', '.join(map(clean, others))}")
     if wrong:

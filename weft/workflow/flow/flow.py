@@ -219,12 +219,14 @@ class Flow(Builder):
         """
         check_unit(self.unit, Toolset(tools))
 
-    async def check_connected(self) -> None:
+    async def check_connected(self) -> tuple[str, ...]:
         """Like `check`, with the tools that servers really offer: starts the servers and ends them.
+
+        Returns what there is to say of servers, such as tools that cannot be used.
 
         Raises: `BuildError`.
         """
-        await check_connected(self.unit)
+        return await check_connected(self.unit)
 
     def start(
         self, inputs: Mapping[str, Any] | None = None, /, **settings: Unpack[Settings]
