@@ -20,6 +20,12 @@ def trace(tmp_path: Path) -> Trace:
     return Trace(tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These servers do not end when they are asked to; the tests need not wait long for them."""
+    monkeypatch.setattr("weft.agents.mcp.process._GRACE_S", 0.3)
+
+
 def use(
     trace: Trace, mode: str, what: Callable[[McpTools], Awaitable[None]], **more: object
 ) -> None:
