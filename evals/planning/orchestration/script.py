@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -88,15 +87,13 @@ def script(task: Task, way: Way, style: Style) -> tuple[Turn, ...]:
     if way == "plan":
         return Turn(plan_text(task, style)), last
     calls = work_out(task)
-    groups: Sequence[Sequence[int]] = [[call.number] for call in calls]
-    if way == "rounds":
-        groups = levels(task.plan.steps)
     if way == "text":
         return *(Turn(_as_text(call, style)) for call in calls), last
+    rounds = levels(task.plan.steps) if way == "rounds" else [[call.number] for call in calls]
     by_number = {call.number: call for call in calls}
     turns = [
         Turn(thought=thought(style.calls), calls=tuple(by_number[number] for number in group))
-        for group in groups
+        for group in rounds
     ]
     return *turns, last
 
