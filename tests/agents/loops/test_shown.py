@@ -82,7 +82,13 @@ def test_half_characters_do_not_get_out() -> None:
     assert excerpt("a\ud800b", 10) == "a?b"
 
 
+class Shy:
+    def __repr__(self) -> str:
+        raise KeyError("no")
+
+
 def test_what_json_cannot_hold_has_a_text() -> None:
+    assert text_of([Shy()]) == "a list that JSON cannot hold"
     endless: list[Any] = []
     endless.append(endless)
     assert text_of(endless) == "a list that JSON cannot hold"

@@ -84,6 +84,17 @@ def test_output_that_the_client_refuses_is_read_and_told_here() -> None:
     assert model.requests[1].messages[-2].content == '{"thought": "x", "ne'
 
 
+def test_output_that_the_client_refuses_because_it_was_cut_off_is_told_so() -> None:
+    model = Strict([CHEAPER])
+
+    async def main() -> None:
+        agent = make_agent("react", FakeTools(), model, AgentOptions(max_tokens=1))
+        assert (await run_agent(agent, "which?")).answer is None
+
+    FakeClock().run(main())
+    assert "it was cut off after 1 tokens" in model.requests[1].messages[-1].content
+
+
 class Started(FakeModel):
     """Has to be started first."""
 

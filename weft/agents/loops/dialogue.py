@@ -95,7 +95,7 @@ class Dialogue:
             except ModelOutputError as error:
                 problem = str(error)
             context.log(f"the reply cannot be used: {problem}")
-            self.tell(correction(problem, final=form.final))
+            self.tell(correction(problem, form, constrained=self._constrained))
         raise gave_up(context, completion, problem, 1 + CORRECTIONS)
 
     async def _asked(self, context: NodeContext, form: Form) -> Completion:

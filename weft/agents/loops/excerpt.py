@@ -14,7 +14,7 @@ def text_of(value: Any) -> str:
         return value
     try:
         return json.dumps(value, ensure_ascii=False, default=jsonable)
-    except (TypeError, ValueError, RecursionError):
+    except Exception:  # noqa: BLE001 - a foreign value may raise anything when it is looked at
         return f"a {type(value).__name__} that JSON cannot hold"
 
 

@@ -82,12 +82,18 @@ async def _asked(context: NodeContext, model: ModelClient, request: ModelRequest
             tokens += len(delta.token_ids) or 1
             context.stream(delta.text, len(delta.token_ids) or 1)
 
+    sent = situated(request, context)
     try:
-        completion = await complete(model, situated(request, context), show)
+        completion = await complete(model, sent, show)
     except ModelOutputError as error:
         context.log(str(error))
-        usage = Usage(completion_tokens=tokens, requests=1)
-        completion = Completion("".join(pieces), "error", usage=usage, model=model.model)
+        cut_off = sent.sampling.max_tokens is not None and tokens >= sent.sampling.max_tokens
+        completion = Completion(
+            "".join(pieces),
+            "length" if cut_off else "error",
+            usage=Usage(completion_tokens=tokens, requests=1),
+            model=model.model,
+        )
     context.spend(completion.usage)
     return completion
 

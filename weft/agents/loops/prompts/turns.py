@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-TURNS_PROMPT_VERSION: Final = "turns-2"
+from weft.agents.loops.form import Form
+
+TURNS_PROMPT_VERSION: Final = "turns-3"
 
 NO_TEXT: Final = "(nothing)"
 """Stands for a reply without text, which not every server takes back."""
@@ -38,7 +40,11 @@ def repeated(number: int) -> str:
     )
 
 
-def correction(problem: str, *, final: bool) -> str:
-    """That a reply cannot be used, and why."""
-    now = "Give the answer now, in the form asked for." if final else "Use one of the forms above."
-    return f"Your reply cannot be used: {problem}\n{now}"
+def correction(problem: str, form: Form, *, constrained: bool) -> str:
+    """That a reply cannot be used, why, and what is wanted."""
+    if constrained:
+        wanted = "Give the answer now." if form.final else "Use one of the forms above."
+    else:
+        calls, replan = ["`Call:`"] * bool(form.calls), ["`Replan:`"] * form.replan
+        wanted = f"Write a line that begins with {' or '.join([*calls, *replan, '`Answer:`'])}."
+    return f"Your reply cannot be used: {problem}. {wanted}"
