@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import weft
-from tests.workflow.case import loads, run
+from tests.workflow.case import WHOLE, loads, run
 from tests.workflow.whole.tools import search
 from weft.core.errors import BuildError, ToolRaised
 from weft.core.events import Event, NodeLogged, NodeRerouted
@@ -223,3 +223,57 @@ def test_drawings_show_them() -> None:
     assert 'n_a["a<br/>tool<br/>or spare, last"]' in flow().mermaid()
     (node,) = flow().graph_view().nodes
     assert node.alternatives == ("spare", "last")
+
+
+def test_limits_of_a_tool_hold_for_it_wherever_it_stands() -> None:
+    running: list[str] = []
+    most: dict[str, int] = {}
+
+    def counted(name: str, error: Exception | None = None) -> Any:
+        async def work(query: str, limit: int = 3) -> list[dict[str, str]]:
+            running.append(name)
+            most[name] = max(most.get(name, 0), running.count(name))
+            await asyncio.sleep(1.0)
+            running.remove(name)
+            if error is not None:
+                raise error
+            return []
+
+        return work
+
+    node = """\
+  a:
+    map: "{{ numbers }}"
+    do: {tool: main, with: {query: x}, alternatives: [spare]}
+"""
+    head = HEAD.replace("inputs:", "inputs:\n  numbers: [integer]").replace(
+        "tools:", "run: {limits: {main: 2, spare: 3}}\ntools:"
+    )
+    tools = fakes(main=counted("main", ToolRaised("no")), spare=counted("spare"))
+    for concurrency in (None, 1, 4):
+        most.clear()
+        result = run(loads(node, head=head), tools=tools, numbers=[1] * 6, concurrency=concurrency)
+        assert result.status == "succeeded"
+        assert most == {name: min(most[name], limit) for name, limit in (("main", 2), ("spare", 3))}
+
+
+def test_inside_a_workflow_that_is_included(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text((WHOLE / "tools.py").read_text("utf-8"), "utf-8")
+    (tmp_path / "part.yaml").write_text(
+        HEAD.replace("name: case", "name: part").replace(
+            "models:\n  small: local:smollm2-135m-instruct\n", ""
+        )
+        + f"nodes:\n{NODE}outputs:\n  found: '{{{{ a }}}}'\n",
+        "utf-8",
+    )
+    (tmp_path / "whole.yaml").write_text(
+        "name: whole\nnodes:\n  b: {workflow: ./part.yaml, with: {topic: seas}}\n"
+        "outputs: {found: '{{ b.found }}'}\n",
+        "utf-8",
+    )
+    whole = weft.load(tmp_path / "whole.yaml")
+    events: list[Event] = []
+    clock = FakeClock()
+    result = clock.run(whole.run(tools=fakes(main=broken), clock=clock, listeners=[events.append]))
+    assert result.outputs["found"] == [{"text": "spare seas 3"}]
+    assert [e.to for e in events if isinstance(e, NodeRerouted)] == ["b/a/spare"]
