@@ -16,6 +16,12 @@ from evals.planning.healing.workshop import Workshop
 from weft.core.fakes import FakeClock
 
 ALL = "healing"
+_MODELS = {
+    "weft": "a script: the best lesser goal",
+    "weft_probed": "a script: the best lesser goal",
+    "react": "a script: the best next call, JSON turns of weft's agent",
+}
+"""What answers where a system asks a model. No language model takes part."""
 
 
 async def run(effort: Effort) -> list[Row]:
@@ -31,6 +37,7 @@ def _run(effort: Effort) -> list[Row]:
     except Skipped as reason:
         rows.append(Row("taskbench", "", f"skipped: {reason}", None, ""))
     print(f"measuring {len(cases)} scenarios of healing", file=sys.stderr, flush=True)
+    rows += [Row(ALL, system, "model", None, what) for system, what in _MODELS.items()]
     judged = {name: [_play(case, name) for case in cases] for name in SYSTEMS}
     topologies = dict.fromkeys(case.topology for case in cases)
     for group in (*topologies, ALL):
