@@ -73,9 +73,8 @@ class DeadEnd:
         choice = answer.get("choice") if isinstance(answer, dict) else None
         if choice == "escalate":
             return None, _reason(answer)
-        return self._named(choice, ModelOutputError("the model chose what was not offered")), (
-            _reason(answer)
-        )
+        wrong = ModelOutputError("the model chose what was not offered")
+        return self._named(choice, wrong), _reason(answer)
 
     # -- a person ------------------------------------------------------------------------------
 
