@@ -34,9 +34,9 @@ from weft.serving.vllm.spec import ServeSpec
 
 CASE: Final = "validity"
 NAME: Final = "smollm2-135m-instruct"
-SAMPLING: Final = Sampling(max_tokens=320, temperature=0.8)
-LIMITS: Final = PlanLimits(steps=4)
-GRAMMAR: Final = GrammarLimits(chars=40, items=3, thought_chars=0)
+SAMPLING: Final = Sampling(max_tokens=240, temperature=0.8)
+LIMITS: Final = PlanLimits(steps=3)
+GRAMMAR: Final = GrammarLimits(chars=24, items=3)
 EACH: Final = 8
 """Plans for the same tools, so that the server's prefix cache has something to do."""
 

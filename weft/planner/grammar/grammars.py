@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from weft.core.schema import array_of
@@ -15,6 +17,7 @@ from weft.planner.grammar.results import BITS, Item, Kind, items_of, kinds_of, s
 from weft.planner.grammar.rules import Rules, Symbol, Way, literal, way
 
 Known = Mapping[int, JsonSchema | None]
+_KEPT: Final = 32
 _LIMITS: Final = GrammarLimits()
 _NEWLINE: Final = literal("\n")
 
@@ -61,7 +64,18 @@ def plan_grammar(
     Raises: `BuildError` for a parameter that no grammar can hold a model to, `ValueError` for more
     steps than `most_steps` says.
     """
-    known = known or {}
+    plain = [[tool.name, tool.parameters, tool.result] for tool in tools]
+    earlier = [[number, schema] for number, schema in (known or {}).items()]
+    text = json.dumps([plain, earlier], default=dict)
+    return _plan_grammar(text, steps, limits, first)
+
+
+@lru_cache(_KEPT)
+def _plan_grammar(text: str, steps: int, limits: GrammarLimits, first: int) -> str:
+    """The same, of tools and results as JSON: most questions are asked of the same tools."""
+    plain, earlier = json.loads(text)
+    tools = [ToolSpec(name, "", parameters, result) for name, parameters, result in plain]
+    known: dict[int, JsonSchema | None] = dict(earlier)
     kinds = kinds_of(known, _results(tools), limits)
     lines = _Grammar(kinds, items_of(kinds, limits), first, steps, limits)
     if lines.slots.steps < steps:
