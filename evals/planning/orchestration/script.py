@@ -10,7 +10,7 @@ from evals.planning.orchestration.task import Call, Task, levels, work_out
 from evals.planning.orchestration.thought import thought
 from weft.core.ports import ModelRequest
 from weft.core.values import ToolCall
-from weft.planner.text.writer import write
+from weft.planner.text.writer import write, write_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +19,14 @@ class Style:
 
     Each case has the means of the examples that LLMCompiler's repository publishes for its ReAct
     baseline and its joiner (`configs/*/gpt_prompts.py`), counted by the rule here. weft's planner
-    is told to write nothing but the plan; LLMCompiler's writes up to 21 tokens before and 8 after.
+    is told to write nothing but the plan; `published`: LLMCompiler's thoughts before and after.
     """
 
     calls: int
     answer: int
     plan: int = 0
     join: int = 0
+    published: tuple[int, int] = (0, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +76,20 @@ class Turn:
         return {"call": calls[0]} if single else {"calls": calls}
 
 
-Way = Literal["plan", "rounds", "turns", "text"]
+Way = Literal["plan", "published", "rounds", "turns", "text"]
 
 
 def script(task: Task, way: Way, style: Style) -> tuple[Turn, ...]:
     """The turns of an agent that plans, that works in rounds, or that makes call after call.
 
-    "text" is call after call in ReAct's own spelling, which is shorter than JSON.
+    "published" is a plan as LLMCompiler spells it, "text" call after call as ReAct does: both are
+    shorter than weft's spelling.
     """
     last = Turn(thought=thought(style.answer), answer=task.answer)
     if way == "plan":
         return Turn(plan_text(task, style)), last
+    if way == "published":
+        return Turn(published_text(task, style)), last
     calls = work_out(task)
     if way == "text":
         return *(Turn(_as_text(call, style)) for call in calls), last
@@ -103,6 +107,25 @@ def plan_text(task: Task, style: Style) -> str:
     first, *others = task.plan.steps
     steps = (replace(first, thought=thought(style.plan)), *others)
     return write(replace(task.plan, steps=steps, thought=thought(style.join)))
+
+
+def published_text(task: Task, style: Style) -> str:
+    """The gold plan without names of parameters and results, with LLMCompiler's own thoughts."""
+    before, after = style.published
+    ordered = {
+        tool.spec.name: list(tool.spec.parameters.get("properties", {})) for tool in task.tools
+    }
+    lines = [f"Thought: {thought(before)}"] if before else []
+    for step in task.plan.steps:
+        lines += [f"Thought: {step.thought}"] if step.thought else []
+        named = list(step.arguments) != ordered[step.tool][: len(step.arguments)]
+        arguments = ", ".join(
+            f"{name}={write_value(value)}" if named else write_value(value)
+            for name, value in step.arguments.items()
+        )
+        lines.append(f"{step.number}. {step.tool}({arguments})")
+    lines += [f"Thought: {thought(after)}"] if after else []
+    return "\n".join([*lines, f"{len(task.plan.steps) + 1}. join()", ""])
 
 
 def _as_text(call: Call, style: Style) -> str:

@@ -10,7 +10,6 @@ from evals.engine.rows import Row
 from evals.planning.orchestration.cases import CASES, chains
 from evals.planning.orchestration.measuring import in_virtual_time
 from evals.planning.orchestration.rows import speedup_rows
-from evals.planning.orchestration.script import Style
 from evals.planning.orchestration.setting import SPEEDS, Setting, Speed
 from evals.planning.orchestration.task import Task
 
@@ -18,7 +17,6 @@ SYSTEMS: Final = ("compiler", "react", "llmcompiler_loop")
 SWEPT: Final = ("movie", "parallelqa", "hotpotqa")
 TOKEN_MS: Final = (2, 5, 10, 20, 40, 80)
 PAUSES: Final = (0, 40, 80, 160, 320)
-_PUBLISHED_PLAN: Final = {"movie": (21, 8), "parallelqa": (0, 8), "hotpotqa": (0, 8)}
 _SUFFIXES: Final = ("_react", "_llmcompiler_loop", "_react_least", "_llmcompiler_loop_least")
 
 
@@ -39,9 +37,9 @@ def settings(case: str, usual: Setting) -> Iterator[tuple[str, Setting]]:
         yield f"{tokens} tokens of thought before calls", replace(usual, style=thoughts)
     for tokens in (0, 100):
         yield f"answer after {tokens} tokens", replace(usual, style=replace(style, answer=tokens))
-    before, after = _PUBLISHED_PLAN[case]
-    planning = Style(style.calls, style.answer, before, after)
-    yield "plan with published thoughts", replace(usual, style=planning)
+    before, after = style.published
+    published = replace(style, plan=before, join=after)
+    yield "plan with published thoughts", replace(usual, style=published)
     yield "plan after 80 tokens of thought", replace(usual, style=replace(style, plan=80))
     for scale in (0.1, 0.3, 3.0, 10.0):
         yield f"tools {scale:g} x", replace(usual, scale=scale)

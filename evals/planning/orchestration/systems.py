@@ -96,11 +96,13 @@ def _answer(text: str) -> str:
 
 SYSTEMS: Final[Mapping[str, System]] = {
     "compiler": System("plan", _agent("compiler")),
+    "compiler_text": System("published", _agent("compiler")),
     "compiler_line": System("plan", _agent("compiler", "line"), continuation=True),
     "divide": System("rounds", _agent("divide")),
     "parallel_react": System("rounds", _agent("parallel-react")),
     "react": System("turns", _agent("react")),
     "react_text": System("text", _react_text),
     "llmcompiler_loop": System("plan", _loop),
+    "llmcompiler_loop_text": System("published", _loop),
     "llmcompiler_loop_batch": System("plan", _loop_batch),
 }

@@ -28,8 +28,10 @@ def test_every_system_answers_and_makes_the_calls_of_the_gold_plan() -> None:
     assert calls["compiler_line"] == 1 + 5  # a request for each line
 
 
-def test_the_compiler_and_the_loop_write_the_same_tokens() -> None:
-    results = in_virtual_time(("compiler", "llmcompiler_loop"), [DIAMOND], _USUAL)
+@pytest.mark.parametrize("spelling", ["", "_text"])
+def test_the_compiler_and_the_loop_write_the_same_tokens(spelling: str) -> None:
+    systems = (f"compiler{spelling}", f"llmcompiler_loop{spelling}")
+    results = in_virtual_time(systems, [DIAMOND], _USUAL)
     written = {runs[0].completion_tokens for runs in results.values()}
     assert len(written) == 1
 

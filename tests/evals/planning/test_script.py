@@ -128,5 +128,20 @@ def test_plans_can_have_thoughts_which_change_nothing_else() -> None:
     ]
 
 
+def test_the_published_spelling_is_shorter_and_says_the_same() -> None:
+    style = Style(5, 5, published=(4, 3))
+    text = script(DIAMOND, "published", style)[0].text
+    specs = [tool.spec for tool in DIAMOND.tools]
+    plan = read(text, specs)
+    assert [step.arguments for step in plan.steps] == [
+        step.arguments for step in DIAMOND.plan.steps
+    ]
+    assert text.startswith(f"Thought: {thought(4)}\n1. echo(")
+    assert "of=" not in text
+    assert text.endswith(f"Thought: {thought(3)}\n5. join()\n")
+    usual = script(DIAMOND, "plan", Style(5, 5, plan=4, join=3))[0].text
+    assert count(text) < count(usual)
+
+
 def test_levels_are_as_early_as_the_needs_allow() -> None:
     assert levels(DIAMOND.plan.steps) == [[1], [2, 3], [4]]
