@@ -14,6 +14,7 @@ import weft
 from tests.workflow.case import echo, search
 from tests.workflow.whole.tools import longest
 from weft.core.fakes import FakeModel
+from weft.planner.choice import LossRow, train
 from weft.workflow.document.nodes import KINDS
 from weft.workflow.document.step import Step
 from weft.workflow.expressions.filters import COUNTED, FILTERS
@@ -37,17 +38,26 @@ def test_the_first_file() -> None:
     assert weft.loads(flow.to_yaml()).document == flow.document
 
 
-def test_the_other_blocks() -> None:
+def test_the_other_blocks(tmp_path: Path) -> None:
+    rows = [LossRow("hello", "small", 0.1), LossRow("hello", "big", 0.2)]
+    train(rows, strength=1.0).save(tmp_path / "choice.json")
     blocks = [text for kind, text in BLOCKS if kind == "yaml" and not text.startswith("name:")]
     assert blocks
     for text in blocks:
         around, inner = AROUND.replace(", notes: [string]", ""), textwrap.indent(text, "  ")
         if text.startswith("models:"):
-            around, inner = re.sub(r"models: .*\n", text, around), ""
+            around, inner = re.sub(r"models: .*\n", _with_models(text), around), ""
         if text.startswith("tools:"):
             around, inner = re.sub(r"tools: .*\n", text, around), ""
-        flow = weft.loads(f"{around}nodes:\n{HITS}{inner}outputs: {{o: '{{{{ hits }}}}'}}\n")
+        text = f"{around}nodes:\n{HITS}{inner}outputs: {{o: '{{{{ hits }}}}'}}\n"
+        flow = weft.loads(text, str(tmp_path / "x.yaml"))
         check_models(flow.unit)
+
+
+def _with_models(block: str) -> str:
+    """`block` with the models that it says are declared elsewhere in the file."""
+    absent = [name for name in ("small", "big") if not re.search(rf"^  {name}:", block, re.M)]
+    return block + "".join(f'  {name}: "local:tiny"\n' for name in absent)
 
 
 @pytest.mark.parametrize(("kind", "example"), ROWS)
@@ -75,7 +85,7 @@ def test_every_kind_key_and_filter_is_there() -> None:
 
 
 def test_the_python_program() -> None:
-    (program,) = [text for kind, text in BLOCKS if kind == "python"]
+    (program,) = [t for kind, t in BLOCKS if kind == "python" and t.startswith("import weft")]
     body = textwrap.indent(program.replace("import weft\n", ""), "    ")
     names: dict[str, Any] = {"weft": weft, "search": weft.tool(search), "longest": longest}
     source = f"async def main(models):\n{body}    return result\n"
