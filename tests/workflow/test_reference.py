@@ -56,7 +56,9 @@ def test_the_other_blocks(tmp_path: Path) -> None:
 
 def _with_models(block: str) -> str:
     """`block` with the models that it says are declared elsewhere in the file."""
-    absent = [name for name in ("small", "big") if not re.search(rf"^  {name}:", block, re.M)]
+    absent = [
+        name for name in ("small", "big") if not re.search(rf"^  {name}:", block, re.MULTILINE)
+    ]
     return block + "".join(f'  {name}: "local:tiny"\n' for name in absent)
 
 
