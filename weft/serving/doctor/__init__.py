@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterator
 from weft.serving.doctor.accelerator import check_accelerator
 from weft.serving.doctor.check import Check, Status
 from weft.serving.doctor.engine import check_engine, check_plugin
-from weft.serving.doctor.extras import check_gateway, check_local, check_ray, check_weights
+from weft.serving.doctor.extras import (
+    check_gateway,
+    check_local,
+    check_mcp,
+    check_ray,
+    check_weights,
+)
 from weft.serving.doctor.machine import (
     check_cores,
     check_disk,
@@ -35,6 +41,7 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     check_weights,
     check_local,
     check_gateway,
+    check_mcp,
     check_ray,
 )
 

@@ -22,6 +22,11 @@ def check_gateway() -> Check:
     return _extra("gateway", _GATEWAY, "workflows behind an OpenAI-compatible API")
 
 
+def check_mcp() -> Check:
+    """Whether MCP servers can lend tools, and workflows be an MCP server."""
+    return _extra("mcp", ("mcp",), "tools of MCP servers, workflows as MCP tools")
+
+
 def check_ray() -> Check:
     """Whether one server can span several machines."""
     return _extra("ray", ("ray",), "one server over several machines with GPUs")
