@@ -68,6 +68,16 @@ def test_operations_are_called(tmp_path: Path, shop: Shop) -> None:
     assert result["x"] == "leaf 3"
 
 
+@pytest.mark.parametrize(("more", "sent"), [("", 2), ("      pure: true", 1)])
+def test_equal_readings_are_sent_once_when_asked(
+    tmp_path: Path, shop: Shop, more: str, sent: int
+) -> None:
+    made = flow(tmp_path, GET, GET.replace("a:", "b:"), url=shop.url, more=more)
+    shop.requests.clear()
+    assert made.run_sync().ok
+    assert len(shop.requests) == sent
+
+
 def test_a_model_is_offered_them(tmp_path: Path, shop: Shop) -> None:
     call = ToolCall("1", "shop_getItem", '{"id": 7}')
     model = FakeModel([Reply(tool_calls=(call,))])

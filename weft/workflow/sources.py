@@ -95,6 +95,7 @@ def _described(unit: Unit, name: str, said: OpenApiUse) -> OpenApiTools:
         "timeout_s": said.timeout,
         "retries": said.retries,
         "max_bytes": said.max_result,
+        "pure": said.pure,
     }
     options = OpenApiOptions(**{key: value for key, value in given.items() if value is not None})
     document = file_beside(unit, said.document)

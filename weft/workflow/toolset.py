@@ -38,6 +38,7 @@ class Toolset:
         self._names: dict[tuple[Unit, str], str] = {}
         self._functions: dict[tuple[Unit, str], Function] = {}
         self._sources: dict[tuple[Unit, str], Source] = {}
+        self._reused: dict[tuple[Unit, str], ReusingTools] = {}
         self._known: dict[tuple[Unit, str], dict[str, ToolSpec]] = {}
 
     def spec(self, unit: Unit, text: str) -> ToolSpec:
@@ -117,8 +118,8 @@ class Toolset:
             return await self._given.call(_short(text), arguments)
         source = source_of(unit, text)
         if source is not None:
-            running = await self.start(unit, source[0])
-            return await running.call(called(*source), arguments)
+            await self.start(unit, source[0])
+            return await self._reused[unit, source[0]].call(called(*source), arguments)
         self._tool(unit, text)
         return await self._calls.call(self._names[unit, text], arguments)
 
@@ -143,6 +144,7 @@ class Toolset:
     def _opened(self, unit: Unit, name: str) -> Source:
         if (unit, name) not in self._sources:
             self._sources[unit, name] = open_source(unit, name)
+            self._reused[unit, name] = ReusingTools(self._sources[unit, name])
         return self._sources[unit, name]
 
     def _listed(self, unit: Unit, name: str) -> Mapping[str, ToolSpec] | None:

@@ -117,6 +117,13 @@ def test_the_version_is_that_of_document_and_server() -> None:
     assert version(document()) != version(document(_more={"get": {}}))
 
 
+def test_only_reading_is_pure_and_only_when_asked() -> None:
+    for asked in (False, True):
+        options = OpenApiOptions("https://shop.example/v1", pure=asked)
+        specs = OpenApiTools(document(), ["getItem", "add-item", "deleteItem"], options).specs()
+        assert [spec.pure for spec in specs] == [asked, False, False]
+
+
 def test_successful_answers_share_one_schema() -> None:
     def result(**responses: Any) -> Any:
         return spec_of({"responses": {key.lstrip("s"): about for key, about in responses.items()}})

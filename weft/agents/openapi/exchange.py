@@ -14,12 +14,12 @@ from urllib.parse import urljoin
 from weft.agents.foreign import shown
 from weft.agents.openapi.address import origin_of
 from weft.agents.openapi.network import Connections, HttpAnswer, HttpRequest, NotReached
+from weft.agents.openapi.operation import READING
 from weft.agents.openapi.options import OpenApiOptions
 from weft.core.errors import BuildError, ToolRaised
 from weft.core.ports import Clock
 
 IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
-_SAFE: Final = frozenset({"GET", "HEAD"})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PASSING: Final = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE_S: Final = 0.5
@@ -88,7 +88,7 @@ def _led(request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:
     Raises: `ToolRaised`.
     """
     where = shown(headers["location"].partition("?")[0], 100)
-    if request.method not in _SAFE:
+    if request.method not in READING:
         raise ToolRaised(f"the server redirects a {request.method} to {where}")
     here = f"{request.origin.scheme}://{request.origin.authority}{request.target}"
     try:

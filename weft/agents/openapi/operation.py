@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from weft.agents.foreign import SchemaRefused, shown, vetted
@@ -20,6 +20,7 @@ from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import BuildError
 from weft.core.values import ToolSpec
 
+READING: Final = frozenset({"GET", "HEAD"})
 METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 _BY_PATH: Final = re.compile(rf"({'|'.join(METHODS)})\s+(/\S*)\Z", re.IGNORECASE)
 _PATH: Final = re.compile(r"/[^\s?#\\]*\Z")
@@ -94,15 +95,22 @@ def find(document: ApiDocument, wanted: str) -> Found:
     )
 
 
-def read(document: ApiDocument, found: Found, name: str, version: str) -> Operation:
-    """`found` as the tool `name`. Raises: `BuildError` that names the operation."""
+def read(
+    document: ApiDocument, found: Found, name: str, version: str, *, pure: bool = False
+) -> Operation:
+    """`found` as the tool `name`, where it only reads a `pure` one.
+
+    Raises: `BuildError` that names the operation.
+    """
     try:
-        return _read(document, found, name, version)
+        operation = _read(document, found, name, version)
     except (BuildError, SchemaRefused) as error:
         where = f"{found.method.upper()} {shown(found.path, 80)}"
         hint = error.hint if isinstance(error, BuildError) else None
         said = error.message if isinstance(error, BuildError) else str(error)
         raise BuildError(f"the operation {where}: {said}", hint=hint) from error
+    spec = replace(operation.spec, pure=pure and operation.method in READING)
+    return replace(operation, spec=spec)
 
 
 def _read(document: ApiDocument, found: Found, name: str, version: str) -> Operation:

@@ -27,6 +27,7 @@ class OpenApiOptions:
     redirects        redirects to follow, of GET and HEAD
     max_bytes        of an answer
     connections      at most so many at once
+    pure             reading (GET, HEAD) gives the same for the same arguments: its tools are pure
     """
 
     base_url: str | None = None
@@ -37,6 +38,7 @@ class OpenApiOptions:
     redirects: int = 3
     max_bytes: int = _MIB
     connections: int = 16
+    pure: bool = False
 
     def __post_init__(self) -> None:
         for name in ("timeout_s", "max_bytes", "connections"):

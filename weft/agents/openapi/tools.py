@@ -172,7 +172,7 @@ def _endpoints(
         if options.auth_env is not None and origin.scheme != "https" and not origin.is_local:
             raise BuildError("a key would go over the network in clear", hint="use https://")
         version = f"{document.digest}:{origin.scheme}://{origin.authority}{parts.path}"
-        operation = read(document, found, names[label], version)
+        operation = read(document, found, names[label], version, pure=options.pure)
         locks = locks_of(document, operation.security, options.auth_env)
         made.append(_Endpoint(operation, origin, parts.path.rstrip("/"), locks))
     return made

@@ -76,3 +76,7 @@ class OpenApiUse(Part):
         default=None, ge=0, description="Repetitions of what may be repeated: GET, PUT, DELETE; 2."
     )
     max_result: Size | None = Field(default=None, description="The largest answer; 1MiB.")
+    pure: bool | None = Field(
+        default=None,
+        description="What is read stays the same during a run: equal GETs are sent once.",
+    )
