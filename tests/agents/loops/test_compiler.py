@@ -138,6 +138,15 @@ def test_equal_calls_of_one_plan_are_both_made() -> None:
     assert len(tools.calls) == 2
 
 
+def test_of_equal_calls_the_one_that_succeeded_counts() -> None:
+    bad = call_key("spread", {"n": 2})
+    tools = ComputingTools(failing={bad: 1})
+    plan = "1. spread(n=2)\n2. spread(n=2)\n3. join()\n"
+    played = play_agent(compiler(ScriptedModel(plan, "4. spread(n=2)\n5. join($4)\n"), tools))
+    assert tools.calls == [bad, bad]
+    assert played.steps[4].value == [0, 1]
+
+
 def test_the_items_of_a_map_that_succeeded_are_not_done_again() -> None:
     plan = "1. spread(n=3)\n2. add(a=$item, b=1) for each $1\n3. join($2)\n"
     rest = "4. add(a=$item, b=1) for each $1\n5. join($4)\n"
@@ -217,6 +226,16 @@ def test_a_correction_that_writes_everything_again_repeats_no_call() -> None:
     played = play_agent(compiler(model, sleeper.tools))
     assert [name for name, _ in sleeper.tools.calls] == ["first", "second"]
     assert played.ended_s("s2") == pytest.approx(0.05)  # it waited for the call under way
+
+
+def test_a_correction_shares_the_failure_of_a_call_under_way() -> None:
+    bad: list[Pause] = [(0.0, "1. add(a=3, b=3)\n"), (0.01, "2. third()\n")]
+    model = ScriptedModel(bad, "2. add(a=3, b=3)\n3. join($2)\n", "4. add(a=3, b=3)\n5. join()\n")
+    tools = ComputingTools(2, failing={BROKEN: 1})
+    played = play_agent(compiler(model, tools))
+    assert "the same call failed in step 1: ToolRaised" in str(played.steps[2].failure)
+    assert tools.calls == [BROKEN, BROKEN]
+    assert played.steps[4].value["sum"] == 6
 
 
 def test_a_plan_that_stays_malformed_is_an_error_and_nothing_goes_on() -> None:

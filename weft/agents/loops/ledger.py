@@ -6,12 +6,12 @@ Knows steps only as what a call belongs to; when they run is the engine's busine
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from weft.agents.loops.excerpt import excerpt, text_of
 from weft.agents.tools import tool_logs
-from weft.core.errors import BudgetExceeded
+from weft.core.errors import BudgetExceeded, NodeFailed
 from weft.core.ids import NodeId
 from weft.core.ports import ToolRunner
 from weft.engine import Cache, NodeContext, caching
@@ -34,9 +34,10 @@ class Entry:
 class Ledger:
     """Makes calls of `tools`, at most `limit` in all.
 
-    A call that an earlier planning made already (same tool, equal arguments) is not made again: its
-    result is taken, and waited for if need be; only if it has failed, it is tried once more. Equal
-    calls of one planning are all made: whoever planned them saw both.
+    A call that another planning made already (same tool, equal arguments) is not made again: its
+    result is taken. One that is under way is waited for, and shared even if it fails; one that had
+    failed before is tried once more. Equal calls of one planning are all made: whoever planned them
+    saw both.
     """
 
     def __init__(self, tools: ToolRunner, limit: int) -> None:
@@ -44,8 +45,9 @@ class Ledger:
         self._limit = limit
         self._planning = 0
         self._plannings: dict[int, int] = {}
-        self._first: dict[str, Entry] = {}
         self._entries: dict[NodeId, Entry] = {}
+        self._equal: dict[str, list[Entry]] = {}
+        self._running: set[NodeId] = set()
         self.made = 0
 
     @property
@@ -68,21 +70,23 @@ class Ledger:
     async def call(self, context: NodeContext, step: Step, arguments: Mapping[str, Any]) -> Any:
         """The result of the call that `step` makes in the node of `context`.
 
-        Raises: `BudgetExceeded` when no more calls may be made; what the tool raises.
+        Raises: `BudgetExceeded` when no more calls may be made; `NodeFailed` when the equal call
+        that it waited for failed; what the tool raises.
         """
-        planning = self._plannings[step.number]
+        entry = Entry(context.node, step.number, arguments, self._plannings[step.number])
         key = caching.key(Cache(step.tool), arguments)
-        before = None if key is None else self._first.get(key)
-        if before is not None and before.planning != planning:
+        equal = [] if key is None else self._equal.setdefault(key, [])
+        for before in [other for other in equal if other.planning != entry.planning]:
+            shared = before.node in self._running
             outcome = await context.outcome(before.node)
             if outcome.ok:
                 context.log(f"not made again: as in step {before.step}")
-                self._note(Entry(context.node, step.number, arguments, planning, reused=True))
+                self._entries[entry.node] = replace(entry, reused=True)
                 return outcome.value
-        entry = Entry(context.node, step.number, arguments, planning)
-        self._note(entry)
-        if key is not None:
-            self._first[key] = entry
+            if shared:
+                raise NodeFailed(f"the same call failed in step {before.step}: {outcome.failure}")
+        equal.append(entry)
+        self._entries[entry.node] = entry
         return await self._make(context, step.tool, arguments)
 
     async def _make(self, context: NodeContext, tool: str, arguments: Mapping[str, Any]) -> Any:
@@ -91,8 +95,9 @@ class Ledger:
             raise BudgetExceeded(f"all {self._limit} tool calls have been made", hint=hint)
         self.made += 1
         context.log(f"{excerpt(tool, 80)} {excerpt(text_of(arguments), _LOGGED_CHARS)}")
-        with tool_logs(context.log):
-            return await self._tools.call(tool, arguments)
-
-    def _note(self, entry: Entry) -> None:
-        self._entries[entry.node] = entry
+        self._running.add(context.node)
+        try:
+            with tool_logs(context.log):
+                return await self._tools.call(tool, arguments)
+        finally:
+            self._running.discard(context.node)
