@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,10 @@ from weft.core.values import ToolSpec
 from weft.planner.check import PlanLimits, check, check_step
 from weft.planner.fitting import misfit
 from weft.planner.plan import Condition, Plan, Ref, Step
-from weft.planner.text.reader import read
+from weft.planner.prompt import tools_section
+from weft.planner.text.reader import PlanReader, read
 
+EMPTY = {"type": "array", "items": False}
 LINE = record(title=STRING, amount=NUMBER)
 
 
@@ -138,6 +141,16 @@ def test_what_cannot_be_proved_wrong_passes() -> None:
     assert "string" in refused(text.replace('key="a"', "key=3"), tools).message
 
 
+def test_what_a_schema_forbids_altogether_is_no_surprise() -> None:
+    tools = (
+        *SHOP,
+        ToolSpec("odd", "", record("x", x=False), record("f", f=False, empty=EMPTY)),
+    )
+    assert len(read("1. odd()\n2. warn(text=$item) for each $1.empty\njoin()", tools).steps) == 2
+    for text in ("1. odd(x=1)\n", "1. odd()\n2. warn(text=$1)\n", "1. odd()\n2. warn(text=$1.f)\n"):
+        refused(text, tools)
+
+
 def test_a_plan_made_by_a_program_is_bounded_too() -> None:
     deep: Any = 1
     for _ in range(5_000):
@@ -186,6 +199,35 @@ def test_a_literal_that_does_not_fit_is_refused(schema: dict[str, Any], value: A
     """These schemas use only keywords that can be proved not to fit."""
     if not Draft202012Validator(schema).is_valid(_lists(value)):
         assert misfit(value, schema, _unknown) is not None
+
+
+KEYWORDS = st.sampled_from(
+    "type properties required items prefixItems additionalProperties enum const anyOf allOf $ref "
+    "$defs minimum maxLength minItems a".split()
+)
+ANYTHING = st.recursive(
+    st.sampled_from([None, True, False, 0, -1, 2.5, "a", "array", "object", "#/$defs/a", "#"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYWORDS, inner, max_size=4),
+    max_leaves=12,
+)
+HOSTILE = st.dictionaries(KEYWORDS, ANYTHING, max_size=5)
+
+
+@given(HOSTILE, HOSTILE)
+def test_no_schema_breaks_the_checker_or_the_prompt(
+    parameters: dict[str, Any], result: dict[str, Any]
+) -> None:
+    tools = (ToolSpec("a", "", parameters, result),)
+    assert "a(" in tools_section(tools)
+    for step in (
+        "2. a(a=$1)",
+        '2. a(a=[$1.a, {"a": $1[0]}], b=1)',
+        '2. a(a="1") for each $1 if $1 == "a"',
+        "2. a(a=$item.a) for each $1.a if $1.a > 1",
+    ):
+        reader = PlanReader(tools, known={1: result})
+        with suppress(PlanError):
+            reader.feed(f"{step}\n3. join($1, $2.a[0])")
 
 
 def _unknown(_: Ref) -> None:

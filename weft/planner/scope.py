@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from weft.core.schema import at, declared, mismatch
@@ -45,8 +46,9 @@ class Scope:
             lists = self.parts_that_fit(ref, LIST)
             hint = f"a list is needed, such as {lists[0]}" if lists else "a list is needed"
             raise Wrong(f"for each {write_ref(ref)}: {why}", hint)
-        self._item = at(schema, [-1])
         self._in_map = True
+        with suppress(LookupError):  # of a list that is always empty, there is no item to know
+            self._item = at(schema, [-1])
 
     def outside(self, ref: Ref, word: str) -> JsonSchema | None:
         """The schema of `ref` behind `word`, where there is no item.
@@ -71,11 +73,12 @@ class Scope:
     def parts_that_fit(self, ref: Ref, target: JsonSchema | None) -> list[str]:
         """The fields of what `ref` stands for that can be `target`, as references."""
         schema = self.schema(ref)
-        return [
-            write_ref(Ref(ref.source, (*ref.path, name)))
-            for name in declared(schema) or ()
-            if mismatch(at(schema, [name]), target) is None
-        ]
+        found = []
+        for name in declared(schema) or ():
+            with suppress(LookupError):  # a field that is declared to be impossible
+                if mismatch(at(schema, [name]), target) is None:
+                    found.append(write_ref(Ref(ref.source, (*ref.path, name))))
+        return found
 
     def _whole(self, ref: Ref) -> JsonSchema | None:
         if isinstance(ref.source, int):

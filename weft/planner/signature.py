@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from weft.core.schema import at
@@ -25,9 +26,13 @@ _SIMPLE: Final = ("string", "integer", "number", "boolean", "null")
 def parameters_of(tool: ToolSpec) -> Mapping[str, JsonSchema | None]:
     """The named parameters in the order declared, each with its schema, which stands alone.
 
-    None where the schema says nothing.
+    None where the schema says nothing. Those declared to be impossible are left out.
     """
-    return {name: at(tool.parameters, [name]) for name in _names(tool)}
+    found: dict[str, JsonSchema | None] = {}
+    for name in _names(tool):
+        with suppress(LookupError):
+            found[name] = at(tool.parameters, [name])
+    return found
 
 
 def parameter_of(tool: ToolSpec, name: str) -> JsonSchema | None:
