@@ -201,10 +201,9 @@ def test_a_literal_that_does_not_fit_is_refused(schema: dict[str, Any], value: A
         assert misfit(value, schema, _unknown) is not None
 
 
-KEYWORDS = st.sampled_from(
-    "type properties required items prefixItems additionalProperties enum const anyOf allOf $ref "
-    "$defs minimum maxLength minItems a".split()
-)
+SHAPES = ["type", "properties", "required", "items", "prefixItems", "additionalProperties"]
+VALUES = ["enum", "const", "minimum", "maxLength", "minItems"]
+KEYWORDS = st.sampled_from([*SHAPES, *VALUES, "anyOf", "allOf", "$ref", "$defs", "a"])
 ANYTHING = st.recursive(
     st.sampled_from([None, True, False, 0, -1, 2.5, "a", "array", "object", "#/$defs/a", "#"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYWORDS, inner, max_size=4),
