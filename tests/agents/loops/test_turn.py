@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 
 import pytest
 
-from tests.agents.loops.talk import CAPABLE, call, says, talk
+from tests.agents.loops.talk import CAPABLE, PRICES, call, price, says, talk
 from weft.agents.agent import AgentOptions, run_agent
 from weft.agents.loops import make_agent
 from weft.core.budget import Budget
@@ -19,6 +20,7 @@ from weft.core.errors import (
 from weft.core.events import NodeRetrying
 from weft.core.fakes import FakeClock, FakeModel, FakeTools, Reply
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, TextDelta
+from weft.core.values import ToolCall
 from weft.engine import Limit, RunOptions
 
 TEA = says(call=call("price", item="tea"))
@@ -93,6 +95,54 @@ def test_output_that_the_client_refuses_because_it_was_cut_off_is_told_so() -> N
 
     FakeClock().run(main())
     assert "it was cut off after 1 tokens" in model.requests[1].messages[-1].content
+
+
+class Garbled(FakeModel):
+    """Breaks off what would be an answer."""
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self.requests.append(request)
+        yield TextDelta("Answer: tea")
+        raise ModelOutputError("garbled")
+
+
+@pytest.mark.parametrize("agent", LOOPS)
+def test_half_of_an_answer_is_never_taken_for_one(agent: str) -> None:
+    model = Garbled([""])
+
+    async def main() -> None:
+        made = make_agent(agent, FakeTools(), model, AgentOptions(constrain="never"))
+        end = await run_agent(made, "which?")
+        assert end.answer is None
+        assert "ModelOutputError: garbled" in end.result.reasons[-1]
+
+    FakeClock().run(main())
+    assert len(model.requests) == 3
+
+
+@pytest.mark.parametrize("agent", LOOPS)
+def test_one_agent_works_on_many_questions_at_once(agent: str) -> None:
+    def script(request: ModelRequest) -> Reply:
+        question = request.messages[1].content.removeprefix("Question: ")
+        if len(request.messages) > 2:
+            return Reply(says(answer=f"about {question}"), per_token_s=0.1)
+        asked = call("price", item=question)
+        native = ToolCall("c1", "price", f'{{"item": "{question}"}}')
+        if agent == "parallel-react":
+            return Reply("", (native,))
+        return Reply(says(call=asked) if agent == "react" else says(calls=[asked]))
+
+    async def main() -> None:
+        made = make_agent(agent, FakeTools(price=price), FakeModel(script))
+        async with asyncio.TaskGroup() as group:
+            runs = {q: group.create_task(run_agent(made, q)) for q in PRICES}
+        for question, run in runs.items():
+            answer = run.result().answer
+            assert answer is not None
+            assert f"about {question}" in answer.value
+            assert [o.outcome.value for o in answer.calls] == [PRICES[question]]
+
+    FakeClock().run(main())
 
 
 class Started(FakeModel):

@@ -86,6 +86,8 @@ async def _asked(context: NodeContext, model: ModelClient, request: ModelRequest
     try:
         completion = await complete(model, sent, show)
     except ModelOutputError as error:
+        if request.schema is None:
+            raise
         context.log(str(error))
         cut_off = sent.sampling.max_tokens is not None and tokens >= sent.sampling.max_tokens
         completion = Completion(
