@@ -1,6 +1,7 @@
 """The error tree, for users: `from weft.errors import ToolRaised`. See `weft.core.errors`."""
 
 from weft.core.errors import (
+    AgentError,
     BudgetExceeded,
     BuildError,
     Cancelled,
@@ -24,6 +25,8 @@ from weft.core.errors import (
     ModelUnavailable,
     NodeFailed,
     NodeTimeout,
+    PlanError,
+    RouteError,
     RunError,
     ServeError,
     SourceError,
@@ -41,6 +44,7 @@ from weft.core.errors import (
 )
 
 __all__ = [
+    "AgentError",
     "BudgetExceeded",
     "BuildError",
     "Cancelled",
@@ -64,6 +68,8 @@ __all__ = [
     "ModelUnavailable",
     "NodeFailed",
     "NodeTimeout",
+    "PlanError",
+    "RouteError",
     "RunError",
     "ServeError",
     "SourceError",

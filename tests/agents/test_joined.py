@@ -63,3 +63,13 @@ def test_batches_go_to_runners_that_take_them() -> None:
     assert asyncio.run(tools.call_batch("double", [{"n": 1}, {"n": 2}])) == [2, 4]
     with pytest.raises(ToolNotFound, match="one call at a time"):
         asyncio.run(tools.call_batch("single", [{}]))
+
+
+def test_the_owner_of_a_tool_says_what_slots_it_takes() -> None:
+    @tool(resource="gpu")
+    def heavy() -> str:
+        """Takes a slot."""
+        return ""
+
+    joined = JoinedTools(Toolbox(heavy), FakeTools(light=str))
+    assert [joined.resource(name) for name in ("heavy", "light", "none")] == ["gpu", None, None]

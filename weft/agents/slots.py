@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from weft.agents.tools import Toolbox
 from weft.core.ports import ToolRunner
 
 
@@ -18,6 +17,4 @@ class Slotted(Protocol):
 
 def resource_of(tools: ToolRunner, name: str) -> str | None:
     """The class of slots of the tool `name`, where `tools` knows one."""
-    if isinstance(tools, Toolbox):
-        return tools.get(name).resource if name in tools.names else None
     return tools.resource(name) if isinstance(tools, Slotted) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from weft.agents.slots import resource_of
 from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import DuplicateName, ToolNotFound, WeftError
 from weft.core.ports import BatchRunner, ToolRunner
@@ -34,6 +35,11 @@ class JoinedTools:
                 owners[spec.name] = runner
         self._owners = owners
         return tuple(found.values())
+
+    def resource(self, name: str) -> str | None:
+        """The class of slots that a call of the tool takes, or None."""
+        owner = self._owners.get(name)
+        return None if owner is None else resource_of(owner, name)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         return await self._owner(name).call(name, arguments)

@@ -76,6 +76,10 @@ class Toolbox:
         self._tools[name] = tool = found().named(name)
         return tool
 
+    def resource(self, name: str) -> str | None:
+        """The class of slots that a call of the tool takes, or None; imports it where needed."""
+        return self.get(name).resource if name in self._tools else None
+
     def specs(self) -> tuple[ToolSpec, ...]:
         """All tools, in the order they were registered; imports those that were only declared.
 
