@@ -38,7 +38,7 @@ SYSTEM = "weft serve"
 VICTIMS = ("weft by SIGTERM", "weft by SIGKILL", "server by SIGKILL", "worker by SIGKILL")
 OPTIONS = ("--kv-cache", "256MiB", "--max-context", "512")
 START_S = 240.0
-END_S = 20.0
+END_S = 60.0
 _SHARED = re.compile(r"/dev/shm/\S+")
 T = TypeVar("T")
 

@@ -26,8 +26,8 @@ from typing import Final
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _LINUX: Final = sys.platform == "linux"
-_TIDY_S: Final = 2.0
-_UNKILLABLE_S: Final = 20.0
+_TIDY_S: Final = 10.0
+_UNKILLABLE_S: Final = 40.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NOT_STARTED: Final = 127
 
@@ -127,18 +127,22 @@ class Guard:
         return self._code is not None
 
     def _end_everything(self) -> None:
-        """Kill what is left. Resource trackers come last: they remove what the others leave."""
-        start = time.monotonic()
-        while time.monotonic() - start < _UNKILLABLE_S:
+        """Kill what is left. Resource trackers come last: they remove what the others leave.
+
+        Their time begins when they are alone, for on a busy machine the others take long to die.
+        """
+        start = alone = time.monotonic()
+        while (now := time.monotonic()) - start < _UNKILLABLE_S:
             self._reap()
             left = list(_descendants()) if _LINUX else self._group()
             if not left:
                 return
-            late = time.monotonic() - start > _TIDY_S
-            for pid in left:
-                if late or not _tidies(pid):
-                    with suppress(ProcessLookupError, PermissionError):
-                        os.kill(pid, signal.SIGKILL)
+            doomed = [pid for pid in left if not _tidies(pid)]
+            if doomed:
+                alone = now
+            for pid in left if now - alone > _TIDY_S else doomed:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
             time.sleep(0.02)
         print("some processes of the engine cannot be killed", file=sys.stderr, flush=True)
 

@@ -21,7 +21,7 @@ from weft.serving.vllm.processes import MARK, Mark, end, marked
 _GUARD = str(Path(__file__).with_name("guard.py"))
 _ABANDONED_GRACE_S = 5.0
 _LAST_WORDS_S = 2.0
-_GUARD_S = 25.0
+_GUARD_S = 45.0
 _LINE_BYTES = 64 * 1024
 
 

@@ -21,7 +21,7 @@ from weft.core.errors import ServeError
 MARK = "WEFT_SERVING"
 _GUARD = "guard.py"
 _TRACKER = "multiprocessing.resource_tracker"
-_TIDY_S = 2.0
+_TIDY_S = 10.0
 _LINUX: Final = sys.platform == "linux"
 
 
