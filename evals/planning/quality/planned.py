@@ -18,6 +18,7 @@ from weft.planner.prompt import plan_messages
 
 MAX_TOKENS: Final = 320
 _KINDS: Final = (
+    ("cut_off", "was cut off"),
     ("no_join", "without its join|the text ends inside"),
     ("unknown_tool", "there is no tool"),
     ("no_number", "is no step"),
