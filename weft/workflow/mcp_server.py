@@ -6,9 +6,9 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
+from importlib.metadata import version
 from typing import Any
 
-from weft import __version__
 from weft.core.errors import BuildError, DuplicateName, ServeError, WeftError
 from weft.core.ports import ModelClient
 from weft.workflow.flow import Flow
@@ -75,7 +75,7 @@ class WorkflowMcpServer:
             self._tools[flow.name] = FlowTool(flow, self._models if models is None else models)
         self._places = asyncio.Semaphore(max_concurrent)
         self.server: Server[Any] = Server(
-            "weft", version=__version__, on_list_tools=self._list, on_call_tool=self._call
+            "weft", version=version("weft"), on_list_tools=self._list, on_call_tool=self._call
         )
 
     async def serve_stdio(self) -> None:

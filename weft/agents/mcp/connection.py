@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from typing import Any, Final
 
 import httpx2
@@ -16,7 +17,6 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import METHOD_NOT_FOUND, CallToolResult, Implementation
 from pydantic import ValidationError
 
-from weft import __version__
 from weft.agents.foreign import Secrets, shown
 from weft.agents.mcp.failure import ConnectionLost, converted
 from weft.agents.mcp.http import http
@@ -177,7 +177,7 @@ class Connection:
     async def _live(self) -> None:
         try:
             transport = sieved(self._opener(self), self.listing, self.flooded)
-            info = Implementation(name="weft", version=__version__)
+            info = Implementation(name="weft", version=version("weft"))
             async with Client(transport, cache=None, client_info=info) as client:
                 await self._list(client)
                 self._client = client
