@@ -42,7 +42,8 @@ def test_the_oldest_are_shortened_first_and_it_is_said() -> None:
         f"{sum(brief)} earlier messages are shortened: the model's context is nearly full"
     ]
     assert roles(talk.messages) == "system user" + " assistant user" * 10
-    talk.fit(refused)  # it made room for some turns, not just for this one
+    talk.say(Message("user", "x" * 100), brief="x")
+    talk.fit(refused)  # it had made room for another turn, not just for that one
 
 
 def test_what_has_no_brief_form_stays() -> None:

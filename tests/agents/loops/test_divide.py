@@ -77,6 +77,12 @@ def test_calls_above_the_limit_are_left_out_and_told() -> None:
     assert "No call is left" in talked.heard[1]
 
 
+def test_the_limit_counts_the_calls_of_all_rounds() -> None:
+    talked = talk("divide", [BOTH, says(calls=cost("milk", "tea")), CHEAPER], calls=3)
+    assert [o.number for o in talked.answer.calls] == [1, 2, 3]
+    assert "One more call was left out" in talked.heard[2]
+
+
 def test_a_thousand_calls_at_once() -> None:
     async def price(item: str) -> str:
         await asyncio.sleep(1.0 + int(item) % 7)

@@ -42,6 +42,8 @@ def test_the_model_is_held_to_the_form_where_it_can_be() -> None:
     free = talk("react", [TEA, CHEAPER], offered=Capabilities()).requests
     free += talk("react", [TEA, CHEAPER], constrain="never").requests
     assert all(request.schema is None and request.sampling.stop for request in free)
+    last = talk("react", [TEA, CHEAPER], calls=1, constrain="never").requests[-1]
+    assert not last.sampling.stop  # nothing is cut off that can only be an answer
     assert "Call: " in free[0].messages[0].content
     assert "Call: " not in held[0].messages[0].content
 

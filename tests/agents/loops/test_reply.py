@@ -66,6 +66,7 @@ CALL_COFFEE = f"Call: {json.dumps(call('price', item='coffee'))}"
         (f"**Action:** {CALL_TEA[6:]}", ONE, Reply("", (TEA,))),
         ("Thought: so\nAnswer: f(x) = (a) and\n(b)\nThought: too", ONE,
          Reply("so", answer="f(x) = (a) and\n(b)\nThought: too")),
+        ("Answer: as in\nAnswer: b", ONE, Reply(answer="as in\nAnswer: b")),
         ("final answer: tea", ONE, Reply(answer="tea")),
         ("Thought: so\nReplan: the price of milk", JOIN, Reply("so", replan="the price of milk")),
         ("Thought: milk is missing\nReplan:", JOIN,
