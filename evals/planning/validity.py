@@ -51,27 +51,33 @@ _QUESTIONS: Final = (
 
 @dataclass
 class Tally:
-    """What came of plans so far. `seconds` is the time for all of them."""
+    """What came of plans so far: `errors` of the text by class, and of the model, which wrote none.
+
+    `seconds` is the time for all of them.
+    """
 
     plans: int = 0
     steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
     errors: Counter[str] = field(default_factory=Counter)
+    unwritten: Counter[str] = field(default_factory=Counter)
 
     def rows(self, system: str) -> list[Row]:
         """The figures of `system`."""
-        invalid = self.errors.total()
+        invalid, written = self.errors.total(), self.plans - self.unwritten.total()
         found = [
             Row(CASE, system, "plans", self.plans, "plans"),
             Row(CASE, system, "invalid_plans", invalid, "plans"),
-            Row(CASE, system, "invalid_rate", invalid / self.plans, "share"),
+            Row(CASE, system, "invalid_rate", invalid / written if written else None, "share"),
             Row(CASE, system, "steps", self.steps / self.plans, "steps a plan"),
             Row(CASE, system, "completion_tokens", self.tokens / self.plans, "tokens a plan"),
             Row(CASE, system, "seconds", self.seconds, "s for all"),
         ]
         for error, count in self.errors.most_common():
             found.append(Row(CASE, system, f"invalid: {error}", count, "plans"))
+        for error, count in self.unwritten.most_common():
+            found.append(Row(CASE, system, f"unwritten: {error}", count, "plans"))
         return found
 
 
@@ -184,7 +190,7 @@ async def _plan(model: ModelClient, constrain: Constrain, number: int, tally: Ta
     except PlanError as error:
         tally.errors["cut_off" if "cut off" in error.message else kind(error)] += 1
     except ModelError as error:
-        tally.errors[type(error).__name__] += 1
+        tally.unwritten[type(error).__name__] += 1
 
 
 def task(number: int) -> tuple[tuple[ToolSpec, ...], str]:

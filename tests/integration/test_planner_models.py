@@ -28,14 +28,14 @@ def plans_of(model: ModelClient, constrain: Constrain, number: int) -> Tally:
 @pytest.mark.parametrize("constrain", ["plan", "line"])
 def test_a_local_model_writes_plans(constrain: Constrain) -> None:
     tally = plans_of(LocalModel(NAME, LocalOptions(max_batch=4)), constrain, 4)
-    assert (tally.plans, tally.errors) == (4, {})
+    assert (tally.plans, tally.errors, tally.unwritten) == (4, {}, {})
 
 
 @pytest.mark.vllm
 @pytest.mark.parametrize("constrain", ["plan", "line"])
 def test_a_model_on_vllm_writes_plans(live_vllm: LiveVllm, constrain: Constrain) -> None:
     tally = plans_of(OpenAIModel(live_vllm.base_url, NAME), constrain, 8)
-    assert (tally.plans, tally.errors) == (8, {})
+    assert (tally.plans, tally.errors, tally.unwritten) == (8, {}, {})
 
 
 @pytest.mark.vllm

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,8 +13,8 @@ import pytest
 from tests.planner.grammar.drawing import Grammar
 from weft.core.errors import CapabilityError, ModelRequestError, ModelUnavailable, PlanError
 from weft.core.fakes import FakeClock, FakeModel, Reply
-from weft.core.ports import Capabilities, ModelRequest, Sampling
-from weft.core.values import Message, ToolSpec, Usage
+from weft.core.ports import Capabilities, ModelEvent, ModelRequest, Sampling, TextDelta
+from weft.core.values import Completion, Message, ToolSpec, Usage
 from weft.planner.constrain import Constrain
 from weft.planner.limits import PlanLimits
 from weft.planner.plan import Plan, Step
@@ -228,10 +228,14 @@ def test_the_tokens_of_a_plan_are_counted_over_its_lines_and_kept_for_the_join()
 
     model = FakeModel(reply, capabilities=ABLE)
     written = write(Planner(model, constrain="line", sampling=Sampling(max_tokens=40)))
-    # 40 tokens, 10 of them kept: three lines of eight, one that is cut off, and the join.
-    assert len(written.plan.steps) == 3
-    assert written.usage.requests == len(model.requests) == 5
-    assert 30 < written.usage.completion_tokens <= 40
+    # 40 tokens, 20 of them kept: two lines of eight, one that is cut off, and the join.
+    assert len(written.plan.steps) == 2
+    assert written.usage.requests == len(model.requests) == 4
+    assert written.usage.completion_tokens <= 40
+    last = model.requests[-1].grammar
+    assert last is not None
+    assert Grammar(last).holds("3. join($1, $2)")
+    assert not Grammar(last).holds("3. join($1, $2, $1, $2, $1)")
 
 
 def test_a_plan_that_runs_out_of_tokens_is_joined_where_the_model_can_go_on() -> None:
@@ -246,6 +250,29 @@ def test_a_plan_that_runs_out_of_tokens_is_joined_where_the_model_can_go_on() ->
     assert len(written.plan.steps) == 1
     assert written.plan.results[0].source == 1
     assert written.usage.completion_tokens <= 8
+
+
+class Trailing(FakeModel):
+    """Ends with an empty piece, as servers do that tell the id of the token that ends."""
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        async with aclosing(super().generate(request)) as events:
+            async for event in events:
+                if isinstance(event, Completion):
+                    yield TextDelta("", (2,))
+                yield event
+
+
+def test_an_empty_piece_behind_the_join_is_its_end() -> None:
+    lines = in_lines('1. price(item="tea")\n2. join($1)')
+    long = Reply('1. price(item="tea")\n2. price(item="a b c d e f g h i j k")\n3. join()')
+    model = Trailing(
+        lambda request: lines(request) if request.continues else long, capabilities=ABLE
+    )
+    written = write(Planner(model, sampling=Sampling(max_tokens=8)))
+    assert len(written.plan.steps) == 1
+    assert model.cancelled == 0
+    assert written.usage.prompt_tokens > 0
 
 
 @pytest.mark.parametrize("capabilities", [HELD, Capabilities()])

@@ -63,6 +63,7 @@ class Draft:
 
         Raises: `PlanError` for text that is no plan; what `ModelClient.generate` raises.
         """
+        self.cut = False
         written = (Message("assistant", self.text),) if self.text else ()
         request = ModelRequest((*self._messages, *written), sampling=sampling, grammar=grammar)
         cost = Usage(requests=1)
@@ -104,7 +105,7 @@ class Draft:
 
 
 def _goes_on(event: Prefilled | Delta | Completion) -> bool:
-    return isinstance(event, TextDelta) and not event.text.isspace()
+    return isinstance(event, TextDelta) and bool(event.text.strip())
 
 
 def _added(cost: Usage, event: Prefilled | Delta | Completion) -> Usage:

@@ -37,7 +37,8 @@ Mode = Literal["line", "plan", "never"]
 _SAMPLING: Final = Sampling(max_tokens=1024, temperature=0.0)
 _GRAMMAR: Final = GrammarLimits()
 _MAX_TOKENS: Final = 1024
-_JOIN_TOKENS: Final = 128
+_JOIN_TOKENS: Final = 48
+_LAST_RESULTS: Final = 4
 _ENOUGH_STEPS: Final = 12
 _SEEDS: Final = 2**31
 
@@ -219,8 +220,10 @@ class _Job:
         draft = self._draft
         written = draft.reader.steps
         number = written[-1].number + 1 if written else self._first
-        known = draft.reader.known
-        grammar = step_grammar(self._tools, known, number, self._planner.grammar, calls=calls)
+        limits = self._planner.grammar
+        # Where tokens run out the join has to be short: it names whole results, and few of them.
+        limits = limits if calls else replace(limits, path_steps=0, results=_LAST_RESULTS)
+        grammar = step_grammar(self._tools, draft.reader.known, number, limits, calls=calls)
         left = self._most - draft.tokens
         sampling = self._sampling(max(1, left - self._kept() if calls else left), line=number)
         async with aclosing(draft.write(sampling, grammar)) as steps:
@@ -235,7 +238,7 @@ class _Job:
 
     def _kept(self) -> int:
         """The tokens that are kept for the join."""
-        return min(_JOIN_TOKENS, self._most // 4)
+        return min(_JOIN_TOKENS, self._most // 2)
 
     def _reader(self) -> PlanReader:
         return PlanReader(self._tools, known=self._known, limits=self._planner.limits)
