@@ -23,9 +23,10 @@ CONSTRAINTS: Final[tuple[Constrain, ...]] = ("never", "auto")
 
 async def run(effort: Effort) -> list[Row]:
     """All rows. A model that is not here is skipped in words. Raises: `Skipped` without data."""
-    questions = {name: some(name, effort.of(6, 200)) for name in BENCHMARKS}
     rows: list[Row] = []
     for served in MODELS:
+        count = effort.of(served.few, served.many)
+        questions = {name: some(name, count) for name in BENCHMARKS}
         try:
             rows += await _of_model(served, questions)
         except (ModelError, ServeError) as error:

@@ -19,11 +19,16 @@ AT_ONCE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """`words`: the model, what decodes it and in which numbers, for people."""
+    """`words`: the model, what decodes it and in which numbers, for people.
+
+    `few` and `many` questions of each benchmark are asked at quick and at full effort.
+    """
 
     name: str
     words: str
     make: Callable[[], ModelClient]
+    few: int
+    many: int
 
 
 def _local() -> ModelClient:
@@ -36,9 +41,19 @@ def _vllm() -> ModelClient:
 
 MODELS: Final = (
     Served(
-        "local", f"{NAME}, float32, weft's local engine on torch, autoregressive, greedy", _local
+        "vllm",
+        f"{NAME}, float32, vLLM, autoregressive, greedy",
+        _vllm,
+        few=6,
+        many=200,
     ),
-    Served("vllm", f"{NAME}, float32, vLLM, autoregressive, greedy", _vllm),
+    Served(
+        "local",
+        f"{NAME}, float32, weft's local engine on torch, autoregressive, greedy",
+        _local,
+        few=3,
+        many=24,
+    ),
 )
 
 
