@@ -8,10 +8,11 @@ from typing import Any
 
 from tests.engine.play import give, node, play, script
 from weft.core.errors import ModelUnavailable, ToolRaised
-from weft.core.events import NodeLogged, NodeRerouted, NodeStreamed
+from weft.core.events import NodeLogged, NodeRerouted, NodeStreamed, NodeWaiting
 from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId
-from weft.engine import Ask, Graph, Grow, Inputs, NodeContext, Retry, Run
+from weft.engine import Ask, Graph, Grow, Inputs, NodeContext, Retry, Run, Work
+from weft.engine.trace import Trace
 
 COLOUR = ContextVar("COLOUR", default="none")
 
@@ -45,6 +46,25 @@ def test_a_work_says_what_goes_on_in_the_place_of_what_failed() -> None:
     assert played.value("a") == 2
     (event,) = played.all(NodeRerouted)
     assert (event.node, event.to, event.failure.error) == ("a", "a/second", "ToolRaised")
+
+
+def test_a_work_that_waits_for_what_it_appended_is_not_at_work_itself() -> None:
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        await asyncio.sleep(1)
+        context.append([node("a/child", asleep(4))])
+        return (await context.outcome(NodeId("a/child"))).value
+
+    async def asleep_for(seconds: float) -> float:
+        await asyncio.sleep(seconds)
+        return seconds
+
+    def asleep(seconds: float) -> Work:
+        return lambda *_: asleep_for(seconds)
+
+    trace = Trace()
+    played = play(node("a", work), listeners=[trace])
+    assert [(e.node, e.at_s) for e in played.all(NodeWaiting)] == [("a", 1)]
+    assert trace.speed_up() == 1.0
 
 
 def test_a_work_knows_its_node_and_each_attempt_has_its_own_scope() -> None:

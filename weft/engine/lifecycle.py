@@ -275,9 +275,8 @@ class Lifecycle:
         self.frontier.refuse_waiting(state, [until])
         before = [other for other in state.awaited or () if other.phase is not Phase.ENDED]
         state.awaited = [*before, until]
-        if state.slotted:
-            self._slots.give(state)
-            self.out.append(NodeWaiting(state.node.id, self.now))
+        self._slots.give(state)
+        self.out.append(NodeWaiting(state.node.id, self.now))
 
     # -- nodes end ---------------------------------------------------------------------------
 
