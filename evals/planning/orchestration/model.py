@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
+from itertools import takewhile
 
 from evals.planning.orchestration.script import Turn
 from evals.planning.orchestration.setting import Speed
@@ -20,8 +21,8 @@ class ScriptedModel:
     The first token comes after `first_token_s` however long the prompt is, as from a server that
     has the beginning of it in its prefix cache. `usage` adds up all answers.
 
-    With `continuation` plans are written line by line: each request gets one, and one that ends
-    with an unfinished answer the next.
+    With `continuation` plans are written line by line: each request gets one with the thoughts
+    before it, and one that ends with an unfinished answer the next.
     """
 
     def __init__(
@@ -74,7 +75,9 @@ class ScriptedModel:
         turn = self._turns[self._at]
         if not self._continuation or not turn.text:
             return turn, turn.spoken(request)
-        return turn, turn.text.removeprefix(written).split("\n", 1)[0] + "\n"
+        rest = turn.text.removeprefix(written).splitlines(keepends=True)
+        thoughts = list(takewhile(lambda line: line.startswith("#"), rest))
+        return turn, "".join(rest[: len(thoughts) + 1])
 
     async def aclose(self) -> None:
         """Nothing to let go of."""

@@ -65,14 +65,14 @@ def test_a_script_that_ends_is_an_error_and_no_repetition() -> None:
 
 
 def test_an_unfinished_answer_is_continued_line_by_line() -> None:
-    model = ScriptedModel([Turn("first\nsecond\n")], _SPEED, continuation=True)
+    model = ScriptedModel([Turn("first\n# hm\nsecond\n")], _SPEED, continuation=True)
 
     async def main() -> list[str]:
         first = (await complete(model, _ASKED)).text
         begun = ModelRequest((*_ASKED.messages, Message("assistant", "first\n")))
         return [first, (await complete(model, begun)).text]
 
-    assert FakeClock().run(main()) == ["first\n", "second\n"]
+    assert FakeClock().run(main()) == ["first\n", "# hm\nsecond\n"]
 
 
 def test_calls_are_written_as_the_request_wants_them() -> None:
