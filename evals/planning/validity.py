@@ -151,7 +151,7 @@ async def _of_model(one: Asked) -> list[Row]:
 async def tallied(
     model: ModelClient, constrain: Constrain, numbers: Sequence[int], at_once: int
 ) -> Tally:
-    """The plans with these numbers, `at_once` at a time. A number stands for tools and a question."""
+    """The plans with these numbers, `at_once` at a time: each stands for tools and a question."""
     tally = Tally()
     places = asyncio.Semaphore(at_once)
     begun = time.monotonic()
