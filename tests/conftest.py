@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def pytest_configure() -> None:
     """A shell that starts us in the background has Ctrl-C ignored, which processes inherit."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored below nohup, and inherited by servers
 
 
 @pytest.fixture(scope="session")
