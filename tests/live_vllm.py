@@ -85,6 +85,7 @@ def _command(port: int, adapter: Path) -> list[str]:
         "scheduling-policy": "priority",
         "tool-call-parser": "hermes",
         "structured-outputs-config.backend": "guidance",
+        "structured-outputs-config.disable_any_whitespace": "true",
         "lora-modules": f"{ADAPTER}={adapter}",
     }
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
