@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.commands.options import Debug
+from weft.cli.commands.options import AsJson, Deadline, Debug, EventsFile, TimelineFile
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import MEANINGS, ExitCode
 from weft.cli.given import inputs_file as json_file
@@ -119,27 +119,13 @@ def ask(
     tokens: Annotated[
         int | None, typer.Option(metavar="N", help="At most so many tokens in all.", min=1)
     ] = None,
-    deadline: Annotated[
-        str | None, typer.Option(metavar="TIME", help="End the run then, such as 500ms, 30s or 2m.")
-    ] = None,
+    deadline: Deadline = None,
     concurrency: Annotated[
         int | None, typer.Option(metavar="N", help="At most so many calls at once.", min=1)
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")
-    ] = False,
-    events: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write every event, a JSON object a line.", dir_okay=False
-        ),
-    ] = None,
-    timeline: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="HTML", help="Write a page with the run's Gantt chart.", dir_okay=False
-        ),
-    ] = None,
+    as_json: AsJson = False,
+    events: EventsFile = None,
+    timeline: TimelineFile = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the answer and nothing else.")
     ] = False,

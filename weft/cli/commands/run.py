@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug, WorkflowFile
+from weft.cli.commands.options import (
+    AsJson,
+    Deadline,
+    Debug,
+    EventsFile,
+    TimelineFile,
+    WorkflowFile,
+)
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import MEANINGS
 from weft.cli.given import inputs_file as read_inputs
@@ -39,27 +46,13 @@ def run(
         Path | None,
         typer.Option(metavar="JSON", help="A JSON object of inputs.", exists=True, dir_okay=False),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")
-    ] = False,
-    events: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write every event, a JSON object a line.", dir_okay=False
-        ),
-    ] = None,
-    timeline: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="HTML", help="Write a page with the run's Gantt chart.", dir_okay=False
-        ),
-    ] = None,
+    as_json: AsJson = False,
+    events: EventsFile = None,
+    timeline: TimelineFile = None,
     concurrency: Annotated[
         int | None, typer.Option(metavar="N", help="At most so many nodes at once.", min=1)
     ] = None,
-    deadline: Annotated[
-        str | None, typer.Option(metavar="TIME", help="End the run then, such as 500ms, 30s or 2m.")
-    ] = None,
+    deadline: Deadline = None,
     answer: Annotated[
         list[str] | None,
         typer.Option(metavar="NODE=VALUE", help="The answer to what a node asks; repeat it."),
