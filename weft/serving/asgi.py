@@ -63,7 +63,7 @@ class Hosted:
 
         Raises: `ServeError` when the application does not start.
         """
-        server = _Server(self._config(app), ready)
+        server = QuietServer(self._config(app), ready)
         serving = asyncio.create_task(server.serve(sockets=[self._socket]))
         stopped = asyncio.create_task(self._stopped.wait())
         try:
@@ -101,7 +101,7 @@ class Hosted:
         )
 
 
-class _Server(Server):
+class QuietServer(Server):
     """uvicorn's, which leaves signals to whoever runs it and says when it listens."""
 
     def __init__(self, config: Config, ready: Callable[[], None] | None) -> None:

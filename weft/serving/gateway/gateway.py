@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import cast
 
-from uvicorn import Config, Server
+from uvicorn import Config
 
 from weft.core.errors import DuplicateName, ServeError
+from weft.serving.asgi import QuietServer
 from weft.serving.connection import PatientConnection
 from weft.serving.gateway.app import GatewayApp
 from weft.serving.gateway.exchange import Report
@@ -91,7 +91,7 @@ class Gateway:
             self.bind()
         assert self._socket is not None
         app = GatewayApp(self._models, self._options, self._report)
-        server = _Server(self._config(app), ready)
+        server = QuietServer(self._config(app), ready)
         serving = asyncio.create_task(server.serve(sockets=[self._socket]))
         draining = asyncio.create_task(self._draining.wait())
         try:
@@ -130,20 +130,3 @@ class Gateway:
             limit_concurrency=options.max_concurrent + options.max_waiting + _SPARE_CONNECTIONS,
             h11_max_incomplete_event_size=_LONGEST_HEADERS,
         )
-
-
-class _Server(Server):
-    """uvicorn's, which leaves signals to whoever runs it and says when it listens."""
-
-    def __init__(self, config: Config, ready: Callable[[], None] | None) -> None:
-        super().__init__(config)
-        self._ready = ready
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self._ready is not None:
-            self._ready()
