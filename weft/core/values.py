@@ -88,7 +88,9 @@ class Completion:
 
     `token_ids` and `logprobs` (natural log, one per generated token) are empty where the server
     does not return them. `text` never contains the text of tool calls, nor `reasoning`: what the
-    model wrote before its answer, where the server or the client tells the two apart.
+    model wrote before its answer, where the server or the client tells the two apart. `stop` is the
+    text or token of the request that ended the answer; None: another reason, such as the model's
+    own end, whose token is then the last of `token_ids`. `top_logprobs` as in `TextDelta`.
     """
 
     text: str
@@ -99,6 +101,8 @@ class Completion:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     reasoning: str = ""
+    stop: str | int | None = None
+    top_logprobs: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

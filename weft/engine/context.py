@@ -39,6 +39,9 @@ class Host(Protocol):
     def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
         """Add nodes to a node that is running."""
 
+    def cancel_inside(self, parent: NodeState, node: NodeId, reason: str) -> None:
+        """End a node that `parent` appended."""
+
     async def outcome(self, waiting: NodeState, node: NodeId) -> Outcome:
         """Wait for the end of a node."""
 
@@ -99,6 +102,10 @@ class Context:
     def append(self, nodes: Sequence[Node]) -> None:
         self._must_run()
         self._run.append(self._state, nodes)
+
+    def cancel(self, node: NodeId, reason: str) -> None:
+        self._must_run()
+        self._run.cancel_inside(self._state, node, reason)
 
     async def outcome(self, node: NodeId) -> Outcome:
         self._must_run()

@@ -83,6 +83,12 @@ class NodeContext(Protocol):
         Raises: `BuildError` when they do not fit the graph.
         """
 
+    def cancel(self, node: NodeId, reason: str) -> None:
+        """End `node`, which this work appended, and all inside it; what has ended stays as it is.
+
+        Raises: `UnknownReference` when this work did not append it.
+        """
+
     async def outcome(self, node: NodeId) -> Outcome:
         """Wait until `node` has ended. The work gives its slot back, and goes on without one.
 

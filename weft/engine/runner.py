@@ -46,6 +46,7 @@ from weft.engine.options import RunOptions
 from weft.engine.result import RunResult, verdict
 from weft.engine.scheduler import Scheduler
 from weft.engine.state import NodeState
+from weft.engine.unwinding import all_done
 
 _OPTIONS = RunOptions()
 
@@ -282,6 +283,14 @@ class Run:
         """Add nodes to a node that is running."""
         self._perform(self._scheduler.append(parent, nodes, self.elapsed_s))
 
+    def cancel_inside(self, parent: NodeState, node: NodeId, reason: str) -> None:
+        """End a node that `parent` appended."""
+        state = self._scheduler.states.get(node)
+        if state is None or state.parent is not parent:
+            raise UnknownReference(f"{node!r} was not appended here", node=parent.node.id)
+        state.tolerated |= state.outcome is None
+        self._signal(CancelRequested(reason, node))
+
     def spend(self, state: NodeState, usage: Usage) -> None:
         """Charge consumption."""
         self._perform(self._scheduler.spend(state, usage, self.elapsed_s))
@@ -340,7 +349,7 @@ class Run:
             self._stop(state)
         self._alarm.close()
         if self._unwinding:
-            await _all_done(list(self._unwinding), self._options.grace_s, self._clock)
+            await all_done(list(self._unwinding), self._options.grace_s, self._clock)
 
     def _conclude(self) -> RunResult:
         for task in self._unwinding:
@@ -363,30 +372,6 @@ class Run:
         self.emit(RunFinished(result.status, result.usage, result.reasons, result.wall_s, leaked))
         self._listeners = []  # what still runs is heard no more
         return result
-
-
-async def _all_done(tasks: list[asyncio.Task[None]], grace_s: float, clock: Clock) -> None:
-    """Wait until all `tasks` are done or `grace_s` has passed, on the run's own clock."""
-    enough = asyncio.get_running_loop().create_future()
-    left = len(tasks)
-
-    def stop_waiting() -> None:
-        if not enough.done():
-            enough.set_result(None)
-
-    def one_done(_: asyncio.Task[None]) -> None:
-        nonlocal left
-        left -= 1
-        if not left:
-            stop_waiting()
-
-    timer = clock.call_later(grace_s, stop_waiting)
-    for task in tasks:
-        task.add_done_callback(one_done)
-    try:
-        await enough
-    finally:
-        timer.cancel()
 
 
 def _declared_order(signal: Signal) -> int:

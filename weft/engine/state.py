@@ -67,8 +67,8 @@ class NodeState:
     and `winners` is what it decided. `open` counts children that have not ended; `held` is the end
     that waits for them; `awaited` are other nodes that its work waits for. `cause` is the failure
     that a fallback, a default or a cheaper node stands in for. `due_s` is when its attempt times
-    out. `tolerated`: a join was decided
-    without it, so that its failure is none of the run.
+    out. `tolerated`: a join was decided without it, or the work that appended it cancelled it, so
+    that its failure is none of the run.
     """
 
     __slots__ = (

@@ -24,7 +24,11 @@ from weft.core.values import (
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How tokens are drawn. `temperature` 0 is greedy. None leaves it to the model's default."""
+    """How tokens are drawn. `temperature` 0 is greedy. None leaves it to the model's default.
+
+    A stop text is cut off from the answer's text; a stop token is not part of it either, but the
+    last of its token ids.
+    """
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -32,6 +36,39 @@ class Sampling:
     top_k: int | None = None
     stop: tuple[str, ...] = ()
     seed: int | None = None
+    stop_token_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A stretch of `tokens` prompt tokens that begins at `position`.
+
+    Its tokens see those before them in the same stretch, and the earlier stretches `sees`, by
+    index. Stretches of one prompt follow one another in its tokens; their positions may overlap.
+    What is generated after the prompt sees all of it, and goes on after its highest position.
+    """
+
+    tokens: int
+    position: int
+    sees: tuple[int, ...] = ()
+
+
+Layout = Literal["contiguous", "interleaved", "combined"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrentAttention:
+    """Requests of one `group` are workers that see one another's tokens as they are written.
+
+    The answer begins when all `workers` have come, `index` from 0 among them. Layouts, in the words
+    of Hogwild! Inference (arXiv 2504.06261): contiguous, one growing block for each worker;
+    interleaved, only finished steps are shared; combined, both.
+    """
+
+    group: str
+    workers: int
+    index: int
+    layout: Layout = "combined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +96,9 @@ class ModelRequest:
     larger `priority` is more urgent; a client that serves several programs orders by `program`
     first. `cache_prefix` names requests that share a prompt prefix. An answer that is not complete
     after `timeout_s` seconds is worth nothing. `adapter` names the LoRA adapter that answers, one
-    of those that the client's capabilities list.
+    of those that the client's capabilities list. `top_logprobs`: so many of the largest log
+    probabilities are reported for each token. `placement` covers `prompt_token_ids` (empty: one
+    stretch from position 0). `attention`: the request is a worker of a group.
     """
 
     messages: tuple[Message, ...] = ()
@@ -76,11 +115,17 @@ class ModelRequest:
     timeout_s: float | None = None
     adapter: str | None = None
     grammar: str | None = None
+    top_logprobs: int = 0
+    placement: tuple[Placed, ...] = ()
+    attention: ConcurrentAttention | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if bool(self.messages) == bool(self.prompt_token_ids):
             raise ValueError("a request has either messages or prompt_token_ids")
+        placed = sum(stretch.tokens for stretch in self.placement)
+        if self.placement and placed != len(self.prompt_token_ids):
+            raise ValueError(f"{placed} of {len(self.prompt_token_ids)} prompt tokens are placed")
         if self.schema is not None and self.grammar is not None:
             raise ValueError("a request has a schema or a grammar, not both")
 
@@ -93,11 +138,15 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """Newly decoded text. `token_ids` and `logprobs` may be empty where the server hides them."""
+    """Newly decoded text. `token_ids` and `logprobs` may be empty where the server hides them.
+
+    `top_logprobs`: for each token the largest log probabilities, the highest first.
+    """
 
     text: str
     token_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
+    top_logprobs: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +188,9 @@ class Capabilities:
     `grammar`: output can be held to a request's grammar. `continuation`: a conversation may end
     with an unfinished answer, which the model then goes on with.
     `adapters` are LoRA adapters that a request may name instead of the model. `metrics`: the server
-    counts its running requests and cached tokens where the client can read them.
+    counts its running requests and cached tokens where the client can read them. `stop_token_ids`,
+    `placement`: requests may have them. `top_logprobs`: at most so many. `layouts` of concurrent
+    attention that a group may have.
     """
 
     streaming: bool = True
@@ -154,6 +205,10 @@ class Capabilities:
     metrics: bool = False
     grammar: bool = False
     continuation: bool = False
+    stop_token_ids: bool = False
+    placement: bool = False
+    top_logprobs: int = 0
+    layouts: tuple[Layout, ...] = ()
     adapters: tuple[str, ...] = ()
     max_context_tokens: int | None = None
 
@@ -201,6 +256,33 @@ class Warmable(Protocol):
         """Compute the prompt of `request` and keep no answer; less urgent than any real call.
 
         Does nothing where that would not help. Raises: `ModelError`.
+        """
+
+
+@runtime_checkable
+class Tokenizing(Protocol):
+    """A model client that turns text into its model's token ids, and ids into text.
+
+    What a user, a tool or a model wrote is encoded with `special` False: then no special token can
+    come of it, whatever it spells.
+    """
+
+    async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
+        """The ids of `text`; none are added. `special`: those spelt out in it are read as such.
+
+        Raises: `ModelError`.
+        """
+
+    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        """The prompt of a conversation, with the opening of the answer. Raises: `ModelError`."""
+
+    async def decode(self, token_ids: tuple[int, ...]) -> str:
+        """The text of `token_ids`, special tokens spelt out. Raises: `ModelError`."""
+
+    async def special_token(self, text: str) -> int | None:
+        """The id of the special token that is written `text`; None: there is none.
+
+        Raises: `ModelError`.
         """
 
 
