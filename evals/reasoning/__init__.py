@@ -1,0 +1,1 @@
+"""What parallel reasoning is worth: votes, protocols, equal budgets, speed, a model of our own."""
