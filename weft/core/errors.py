@@ -20,6 +20,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── NodeFailed           a plain exception escaped from a node's own code
 │   ├── AgentError           an agent ended without an answer: rounds, steps or ways are used up
 │   ├── RouteError           no way is left to a goal, and nobody took it over
+│   ├── ReasoningError       a strategy came to no answer at all
 │   └── StoreError           a result store cannot be opened, read or written
 ├── ToolError                a tool call went wrong
 │   ├── ToolNotFound         no tool of that name
@@ -220,6 +221,10 @@ class AgentError(RunError):
 
 class RouteError(RunError):
     """Every way to a goal failed, the goal could not be lowered, and nobody took it over."""
+
+
+class ReasoningError(RunError):
+    """A reasoning strategy came to no answer: its model could not be asked, or it was cut short."""
 
 
 class StoreError(RunError):

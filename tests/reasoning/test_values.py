@@ -1,0 +1,89 @@
+from typing import Any
+
+import pytest
+
+from weft.core.errors import BuildError
+from weft.core.fakes import FakeModel
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.settings import read_settings
+from weft.reasoning.strategies import make_strategy
+from weft.reasoning.thought import Counts
+from weft.reasoning.thread.record import Fork, Segment, ThreadRecord, ThreadState
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"width": 0},
+        {"budget": 0},
+        {"depth": -1},
+        {"rounds": 0},
+        {"max_tokens": 0},
+        {"answer_tokens": 0},
+        {"temperature": -0.1},
+        {"temperature": float("nan")},
+        {"top_p": 0.0},
+        {"top_p": 1.5},
+    ],
+)
+def test_options_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ThinkOptions(**wrong)
+
+
+def test_there_is_always_a_cap() -> None:
+    assert ThinkOptions(width=2, max_tokens=10, rounds=3).cap == 60
+    assert ThinkOptions(budget=7).cap == 7
+
+
+def test_settings_are_checked_by_name_and_type() -> None:
+    defaults = {"paths": 2, "share": 0.5, "force": False, "lead": None}
+    assert read_settings("x", {"paths": 3, "share": 1}, defaults) == {
+        "paths": 3,
+        "share": 1,
+        "force": False,
+        "lead": None,
+    }
+    with pytest.raises(BuildError, match=r"did you mean 'paths'\? there are: paths, share"):
+        read_settings("x", {"path": 3}, defaults)
+    for wrong in ({"paths": "3"}, {"paths": True}, {"share": "a"}, {"force": 1}):
+        with pytest.raises(BuildError, match="for example"):
+            read_settings("x", wrong, defaults)
+    with pytest.raises(BuildError, match="it takes none"):
+        read_settings("x", {"path": 3}, {})
+
+
+def test_an_unknown_strategy_lists_those_there_are() -> None:
+    with pytest.raises(BuildError, match=r"did you mean 'multiverse'\? there are: .*parathinker"):
+        make_strategy("multivers", FakeModel(["x"]))
+
+
+def test_counts_add_one_after_another_and_side_by_side() -> None:
+    a = Counts(total_tokens=5, critical_path_tokens=5, threads=1, depth=1, width=2)
+    b = Counts(total_tokens=3, critical_path_tokens=2, threads=1, depth=0, width=4)
+    assert a.then(b) == Counts(8, 0, 7, threads=2, depth=1, width=4)
+    assert a.beside(b) == Counts(8, 0, 5, threads=2, depth=1, width=4)
+
+
+def test_a_record_counts_its_longest_children() -> None:
+    def child(tokens: int) -> ThreadRecord:
+        return ThreadRecord("c", segments=(Segment((1,) * tokens, "c" * tokens),))
+
+    tree = ThreadRecord(
+        "root",
+        segments=(
+            Segment((1, 2), "ab"),
+            Fork((child(3), child(5))),
+            Segment((9,), "|", forced=True, role="join"),
+            Segment((4,), "d"),
+            Fork(()),
+        ),
+    )
+    assert tree.text == "ab|d"
+    assert tree.generated_tokens == 3
+    assert tree.critical_path_tokens == 8
+    shown = tree.as_json()
+    assert shown["segments"][1]["fork"][1]["segments"][0]["tokens"] == 5
+    assert shown["state"] == "done"
+    assert ThreadState.CONTEXT_FULL.ended
+    assert not ThreadState.WAITING.ended

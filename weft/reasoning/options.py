@@ -1,0 +1,49 @@
+"""How much a strategy may think, in tokens and threads. Knows no strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_AT_LEAST = {"width": 1, "depth": 0, "rounds": 1, "max_tokens": 1, "answer_tokens": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkOptions:
+    """The caps of one thought, and how its tokens are drawn.
+
+    `width`: threads or samples side by side, at most. `budget`: generated tokens in all, those of
+    cancelled threads included; None: `cap`. `depth` of forks inside forks, `rounds` of forking in
+    one thread, `max_tokens` of one thread or sample; `answer_tokens` of the budget are kept back
+    for the answer. `settings` are the strategy's own, which it checks.
+
+    Raises: `ValueError` for what is out of range.
+    """
+
+    width: int = 8
+    budget: int | None = None
+    depth: int = 2
+    rounds: int = 8
+    max_tokens: int = 1024
+    answer_tokens: int = 512
+    temperature: float = 0.7
+    top_p: float | None = None
+    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, least in _AT_LEAST.items():
+            if (value := getattr(self, name)) < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
+        if self.budget is not None and self.budget < 1:
+            raise ValueError(f"budget must be at least 1 token, got {self.budget}")
+        if not self.temperature >= 0:
+            raise ValueError(f"temperature must not be negative, got {self.temperature}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must be above 0 and at most 1, got {self.top_p}")
+
+    @property
+    def cap(self) -> int:
+        """The most tokens that may be generated: `budget`, or width * max_tokens * rounds."""
+        return self.budget or self.width * self.max_tokens * self.rounds

@@ -1,0 +1,81 @@
+"""The strategies, by name. Each is imported when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Final
+
+from weft.core.errors import BuildError
+from weft.core.ports import ModelClient
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.strategy import Strategy
+
+_OPTIONS = ThinkOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a strategy is made (`module:function`), what it does in a line, and whose idea it is.
+
+    The function takes a `ModelClient` and `ThinkOptions`, and returns a `Strategy`.
+    """
+
+    make: str
+    summary: str
+    source: str = ""
+
+
+STRATEGIES: Final[Mapping[str, Entry]] = {
+    "threadweaver": Entry(
+        "weft.reasoning.protocols.threadweaver:make",
+        "the model outlines threads, which run side by side and are read together",
+        "ThreadWeaver (arXiv 2512.07843)",
+    ),
+    "parallel-r1": Entry(
+        "weft.reasoning.protocols.parallel_r1:make",
+        "the model opens a parallel block; several paths answer it, a summary closes it",
+        "Parallel-R1 (arXiv 2509.07980)",
+    ),
+    "multiverse": Entry(
+        "weft.reasoning.protocols.multiverse:make",
+        "goals are split into outlines, paths work on them, a conclusion merges; nests",
+        "Multiverse (arXiv 2506.09991)",
+    ),
+    "npr": Entry(
+        "weft.reasoning.protocols.npr:make",
+        "a guideline of plans, one step for each plan, a takeaway; repeated",
+        "Native Parallel Reasoner (arXiv 2512.07461)",
+    ),
+    "parathinker": Entry(
+        "weft.reasoning.protocols.parathinker:make",
+        "several thoughts about one question, then one summary that reads all of them",
+        "ParaThinker (arXiv 2509.04475)",
+    ),
+    "a2r": Entry(
+        "weft.reasoning.protocols.a2r:make",
+        "explore: several answers; then synthesise: one that reads all of them",
+        "A2R (asymmetric two-stage reasoning)",
+    ),
+}
+"""What `make_strategy` can make."""
+
+
+def make_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTIONS) -> Strategy:
+    """The strategy called `name`, over `model`.
+
+    Raises: `BuildError`, which lists the strategies, when there is none of that name, or for
+    settings in `options` that it does not have.
+    """
+    entry = STRATEGIES.get(name)
+    if entry is None:
+        close = get_close_matches(name, STRATEGIES, n=1)
+        meant = f"did you mean {close[0]!r}? " if close else ""
+        hint = f"{meant}there are: {', '.join(STRATEGIES)}"
+        raise BuildError(f"there is no strategy {name!r}", hint=hint)
+    module, _, function = entry.make.partition(":")
+    made: Callable[[ModelClient, ThinkOptions], Strategy]
+    made = getattr(import_module(module), function)
+    return made(model, options)

@@ -1,0 +1,1 @@
+"""Threads of a thought over token ids: their records, contexts and marks."""

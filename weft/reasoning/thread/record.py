@@ -1,0 +1,118 @@
+"""What a thread did, as a tree of plain values for reading, tracing and counting. Runs nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class ThreadState(Enum):
+    """Where a thread is in its life; the last four are ends."""
+
+    READY = "ready"
+    DECODING = "decoding"
+    FORKING = "forking"
+    WAITING = "waiting"
+    JOINING = "joining"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    CONTEXT_FULL = "context full"
+
+    @property
+    def ended(self) -> bool:
+        """Whether a thread in this state is over."""
+        return self in _ENDS
+
+
+_ENDS = frozenset(
+    (ThreadState.DONE, ThreadState.FAILED, ThreadState.CANCELLED, ThreadState.CONTEXT_FULL)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of a thread's context after its prompt, special tokens spelt out in `text`.
+
+    `forced`: the runtime wrote it (a header, a join, a repair), not the model. `role`: what for.
+    """
+
+    token_ids: tuple[int, ...]
+    text: str
+    forced: bool = False
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Where a thread split; the children in declared order, whatever order they ended in."""
+
+    children: tuple[ThreadRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRecord:
+    """One thread and all below it. `key` names it among its siblings, `role` says what it is for.
+
+    `state` is its end and `reason` says why in words. `result` is what it returned to its parent.
+    """
+
+    id: str
+    role: str = "thread"
+    key: str = ""
+    state: ThreadState = ThreadState.DONE
+    reason: str = ""
+    prompt_tokens: int = 0
+    segments: tuple[Segment | Fork, ...] = ()
+    result: str = ""
+
+    @property
+    def text(self) -> str:
+        """What was written in this thread, by the model and by the runtime; not its children."""
+        return "".join(part.text for part in self.segments if isinstance(part, Segment))
+
+    @property
+    def generated_tokens(self) -> int:
+        """How many tokens the model wrote in this thread itself."""
+        own = (part for part in self.segments if isinstance(part, Segment))
+        return sum(len(part.token_ids) for part in own if not part.forced)
+
+    @property
+    def forks(self) -> tuple[Fork, ...]:
+        """The forks of this thread, in order."""
+        return tuple(part for part in self.segments if isinstance(part, Fork))
+
+    @property
+    def critical_path_tokens(self) -> int:
+        """Generated tokens of this thread, and of each fork those of its longest child."""
+        longest = (
+            max((child.critical_path_tokens for child in fork.children), default=0)
+            for fork in self.forks
+        )
+        return self.generated_tokens + sum(longest)
+
+    def as_json(self) -> dict[str, Any]:
+        """The tree made of what JSON has."""
+        return {
+            "id": self.id,
+            "role": self.role,
+            "key": self.key,
+            "state": self.state.value,
+            "reason": self.reason,
+            "prompt_tokens": self.prompt_tokens,
+            "segments": [_part_as_json(part) for part in self.segments],
+            "result": self.result,
+        }
+
+
+def _part_as_json(part: Segment | Fork) -> dict[str, Any]:
+    if isinstance(part, Fork):
+        return {"fork": [child.as_json() for child in part.children]}
+    return {
+        "text": part.text,
+        "tokens": len(part.token_ids),
+        "token_ids": list(part.token_ids),
+        "forced": part.forced,
+        "role": part.role,
+    }
