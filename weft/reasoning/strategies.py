@@ -20,12 +20,16 @@ _OPTIONS = ThinkOptions()
 class Entry:
     """Where a strategy is made (`module:function`), what it does in a line, and whose idea it is.
 
-    The function takes a `ModelClient` and `ThinkOptions`, and returns a `Strategy`.
+    The function takes a `ModelClient` and `ThinkOptions`, and returns a `Strategy`. `exact` says in
+    words with which models or engines it runs as it was published (empty: with none), `needs` what
+    it cannot do without.
     """
 
     make: str
     summary: str
     source: str = ""
+    exact: str = "any model"
+    needs: str = "a chat model"
 
 
 STRATEGIES: Final[Mapping[str, Entry]] = {
