@@ -53,7 +53,7 @@ class Placed:
     sees: tuple[int, ...] = ()
 
 
-Layout = Literal["contiguous", "interleaved", "combined"]
+Layout = Literal["contiguous", "interleaved", "combined", "slots"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,34 @@ class ConcurrentAttention:
 
     The answer begins when all `workers` have come, `index` from 0 among them. Layouts, in the words
     of Hogwild! Inference (arXiv 2504.06261): contiguous, one growing block for each worker;
-    interleaved, only finished steps are shared; combined, both.
+    interleaved, only finished steps are shared; combined, both. slots: one block for each worker,
+    at positions of its own that no other's growth moves, as in Group Think (arXiv 2505.11107).
+
+    A worker reads its prompt, the finished steps of all, `others`, the blocks of the others, `own`,
+    and its own block last. `opening` begins its answer, and every further step where steps are
+    shared; `{step}` in it is the step's number, from 1. `nudge` follows the opening of a step
+    once `nudge_tokens` have been written since the last one. These texts are the program's, not a
+    user's or a model's; no special token comes of them. Openings and nudges are part of the
+    answer: they count as written.
+
+    Raises: `ValueError` for an index outside the group.
     """
 
     group: str
     workers: int
     index: int
     layout: Layout = "combined"
+    others: str = ""
+    own: str = ""
+    opening: str = ""
+    nudge: str = ""
+    nudge_tokens: int = 256
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.index < self.workers:
+            raise ValueError(f"worker {self.index} is none of a group of {self.workers}")
+        if self.nudge_tokens < 1:
+            raise ValueError(f"nudge_tokens must be at least 1, not {self.nudge_tokens}")
 
 
 @dataclass(frozen=True, slots=True)
