@@ -3,6 +3,15 @@
 from weft.core.fakes.clock import FakeClock
 from weft.core.fakes.model import FakeModel, Reply
 from weft.core.fakes.store import MemoryStore
+from weft.core.fakes.token_model import TokenModel, TokenReply
 from weft.core.fakes.tool import FakeTools
 
-__all__ = ["FakeClock", "FakeModel", "FakeTools", "MemoryStore", "Reply"]
+__all__ = [
+    "FakeClock",
+    "FakeModel",
+    "FakeTools",
+    "MemoryStore",
+    "Reply",
+    "TokenModel",
+    "TokenReply",
+]

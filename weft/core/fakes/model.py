@@ -46,7 +46,8 @@ class FakeModel:
 
     A list that runs out repeats its last reply. `requests` lists what was asked, `cancelled` counts
     streams that were closed before their end, `running` those now open. A request that needs what
-    `capabilities` lack is refused; what a script says is not held to schemas and grammars.
+    `capabilities` lack is refused; what a script says is not held to schemas and grammars, nor does
+    it stop anywhere.
     """
 
     def __init__(
@@ -75,14 +76,7 @@ class FakeModel:
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self._check_open()
-        if request.decode != AUTOREGRESSIVE:
-            raise CapabilityError(f"{self._model} only decodes autoregressively")
-        if request.adapter is not None:
-            raise CapabilityError(f"{self._model} has no adapters")
-        if request.grammar is not None and not self._capabilities.grammar:
-            raise CapabilityError(f"{self._model} cannot be held to a grammar")
-        if request.continues and not self._capabilities.continuation:
-            raise CapabilityError(f"{self._model} cannot go on with an answer")
+        self._check(request)
         end_s = _end(request)
         self.requests.append(request)
         reply = self._script(request)
@@ -130,6 +124,23 @@ class FakeModel:
             model=self._model,
             reasoning="".join(delta.text for delta in kept if isinstance(delta, ReasoningDelta)),
         )
+
+    def _check(self, request: ModelRequest) -> None:
+        able, attention = self._capabilities, request.attention
+        lacking = {
+            "only decodes autoregressively": request.decode != AUTOREGRESSIVE,
+            "has no adapters": request.adapter is not None,
+            "cannot be held to a grammar": request.grammar is not None and not able.grammar,
+            "cannot go on with an answer": request.continues and not able.continuation,
+            "cannot stop at tokens": bool(request.sampling.stop_token_ids)
+            and not able.stop_token_ids,
+            "reports fewer top_logprobs": request.top_logprobs > able.top_logprobs,
+            "cannot place a prompt": bool(request.placement) and not able.placement,
+            "has no such attention": attention is not None and attention.layout not in able.layouts,
+        }
+        for what, lacks in lacking.items():
+            if lacks:
+                raise CapabilityError(f"{self._model} {what}")
 
     def _check_open(self) -> None:
         if self._closed:
