@@ -63,6 +63,11 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "explore: several answers; then synthesise: one that reads all of them",
         "A2R (asymmetric two-stage reasoning)",
     ),
+    "skeleton": Entry(
+        "weft.reasoning.skeleton.strategy:make",
+        "a skeleton of points, each written out beside the others; says when it does not suit",
+        "Skeleton-of-Thought (arXiv 2307.15337)",
+    ),
 }
 """What `make_strategy` can make."""
 

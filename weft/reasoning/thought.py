@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from weft.reasoning.evidence import Evidence
 from weft.reasoning.thread.record import ThreadRecord
 
 SampleStatus = Literal["finished", "length", "cancelled", "failed"]
@@ -80,7 +81,8 @@ class Thought:
 
     `key` is the answer in canonical form, where the strategy compares answers. `fidelity` says
     whether this ran as it was published, and `lost` in words what it lost if not. `why`: what ended
-    it where it ended, or chose the answer.
+    it where it ended, or chose the answer. `evidence`: what markers such as `[3]` in the answer
+    stand for, where the strategy cites.
     """
 
     answer: str
@@ -91,3 +93,4 @@ class Thought:
     fidelity: Fidelity = "exact"
     lost: str = ""
     why: str = ""
+    evidence: tuple[Evidence, ...] = ()

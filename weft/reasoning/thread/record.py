@@ -36,12 +36,19 @@ class Segment:
     """A stretch of a thread's context after its prompt, special tokens spelt out in `text`.
 
     `forced`: the runtime wrote it (a header, a join, a repair), not the model. `role`: what for.
+    `tokens`: how many it has, where the client hides their ids; None: as many as there are ids.
     """
 
     token_ids: tuple[int, ...]
     text: str
     forced: bool = False
     role: str = ""
+    tokens: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many tokens this is."""
+        return len(self.token_ids) if self.tokens is None else self.tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,7 @@ class ThreadRecord:
     def generated_tokens(self) -> int:
         """How many tokens the model wrote in this thread itself."""
         own = (part for part in self.segments if isinstance(part, Segment))
-        return sum(len(part.token_ids) for part in own if not part.forced)
+        return sum(part.count for part in own if not part.forced)
 
     @property
     def forks(self) -> tuple[Fork, ...]:
@@ -111,7 +118,7 @@ def _part_as_json(part: Segment | Fork) -> dict[str, Any]:
         return {"fork": [child.as_json() for child in part.children]}
     return {
         "text": part.text,
-        "tokens": len(part.token_ids),
+        "tokens": part.count,
         "token_ids": list(part.token_ids),
         "forced": part.forced,
         "role": part.role,

@@ -1,0 +1,135 @@
+"""Skeleton-of-Thought: skeleton, points side by side, concatenation. Knows no server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.core.errors import BuildError, ReasoningError
+from weft.core.ports import ModelClient
+from weft.core.values import Message
+from weft.engine import Inputs, NodeContext, Work
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.question import Question
+from weft.reasoning.reading import read_points
+from weft.reasoning.settings import read_settings
+from weft.reasoning.skeleton.prompts import (
+    direct_messages,
+    point_messages,
+    route_messages,
+    skeleton_messages,
+)
+from weft.reasoning.skeleton.suitability import read_route, unsuitable
+from weft.reasoning.thought import Thought
+from weft.reasoning.thread.asking import Asking, Job
+
+_ROUTERS: Final = ("model", "rules", "off")
+_LEAST_POINTS: Final = 2
+_TOKENS_PER_POINT: Final = 24
+_POINT_CHARS: Final = 160
+_ROUTE_TOKENS: Final = 8
+
+
+class SkeletonStrategy:
+    """`make_strategy("skeleton", ...)`.
+
+    Settings: `points`, how many at most; `router`: "rules" (patterns of the question), "model"
+    (the rules, and then the model), or "off". A question that does not suit points, and one whose
+    skeleton has fewer than two, is answered in one go.
+
+    Raises: `BuildError` for settings that are none.
+    """
+
+    name = "skeleton"
+
+    def __init__(self, model: ModelClient, options: ThinkOptions) -> None:
+        settings = read_settings(self.name, options.settings, {"points": 10, "router": "model"})
+        if settings["router"] not in _ROUTERS:
+            raise BuildError(
+                f"skeleton has no router {settings['router']!r}",
+                hint=f"there are: {', '.join(_ROUTERS)}",
+            )
+        if settings["points"] < _LEAST_POINTS:
+            raise BuildError(f"a skeleton has {_LEAST_POINTS} points or more")
+        self._model = model
+        self._options = options
+        self._points: int = settings["points"]
+        self._router: str = settings["router"]
+
+    def work(self, question: Question) -> Work:
+        """See `Strategy.work`."""
+
+        async def work(context: NodeContext, _: Inputs) -> Thought:
+            thread = await Asking.begin(context, self._model, self._options)
+            return await self._answer(thread, question)
+
+        return work
+
+    async def _answer(self, thread: Asking, question: Question) -> Thought:
+        against = await self._against(thread, question)
+        if against:
+            return await self._direct(thread, question, f"no skeleton: {against}")
+        tokens = min(self._options.max_tokens, self._points * _TOKENS_PER_POINT)
+        skeleton = await thread.ask(
+            "skeleton", skeleton_messages(question, self._points), max_tokens=tokens
+        )
+        read = read_points(skeleton.text, most=self._points, chars=_POINT_CHARS)
+        if len(read.points) < _LEAST_POINTS:
+            why = skeleton.reason or f"the model's skeleton has {len(read.points)} points"
+            return await self._direct(thread, question, f"no skeleton: {why}")
+        share = min(self._options.max_tokens, thread.tokens_left // len(read.points))
+        jobs = [
+            (f"point{number}", _writing(point_messages(question, read.points, number), share))
+            for number in range(1, len(read.points) + 1)
+        ]
+        texts = await thread.fork("points", jobs, role="point")
+        written = sum(bool(text) for text in texts)
+        why = f"{written} of {len(read.points)} points were written"
+        if read.left_out:
+            why += f"; {read.left_out} more were left out"
+        return _thought(thread, _joined(read.points, texts), why)
+
+    async def _against(self, thread: Asking, question: Question) -> str:
+        """Why the question is answered in one go; empty: it is not."""
+        if self._router == "off":
+            return ""
+        against = unsuitable(question)
+        if against or self._router == "rules":
+            return against
+        said = await thread.ask(
+            "route", route_messages(question), max_tokens=_ROUTE_TOKENS, temperature=0.0
+        )
+        return "the model says that points do not suit it" if read_route(said.text) is False else ""
+
+    async def _direct(self, thread: Asking, question: Question, why: str) -> Thought:
+        said = await thread.ask("answer", direct_messages(question), schema=question.schema)
+        if said.status == "failed":
+            raise ReasoningError(f"there is no answer: {said.reason}")
+        return _thought(thread, said.text, f"{why}; {said.reason}".rstrip("; "))
+
+
+def make(model: ModelClient, options: ThinkOptions) -> SkeletonStrategy:
+    """See `weft.reasoning.strategies`."""
+    return SkeletonStrategy(model, options)
+
+
+def _writing(messages: tuple[Message, ...], share: int) -> Job[str]:
+    async def write(thread: Asking) -> str:
+        said = await thread.ask("write", messages, max_tokens=share)
+        thread.returns(said.text)
+        return said.text
+
+    return write
+
+
+def _joined(points: Sequence[str], texts: Sequence[str | None]) -> str:
+    """The answer: every point with what was written for it, or alone where nothing was."""
+    return "\n\n".join(
+        f"{number}. **{point}**" + (f"\n{text}" if text else "")
+        for number, (point, text) in enumerate(zip(points, texts, strict=True), 1)
+    )
+
+
+def _thought(thread: Asking, answer: str, why: str) -> Thought:
+    tree, counts = thread.finish(answer, why)
+    return Thought(answer, tree=tree, counts=counts, why=why)

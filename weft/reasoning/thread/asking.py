@@ -1,0 +1,277 @@
+"""Threads that ask with fresh prompts: one after the other, or side by side. Knows no protocol.
+
+For strategies that orchestrate whole conversations; those that work inside one context of tokens
+have the runtime. All threads of one thought pay from one purse.
+"""
+
+from __future__ import annotations
+
+import zlib
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from weft.core.events import Outcome
+from weft.core.ids import NodeId, inside
+from weft.core.ports import Capabilities, ModelClient, ModelRequest, Sampling, Startable
+from weft.core.values import JsonSchema, Message, Usage
+from weft.engine import Grow, Inputs, Node, NodeContext, Policy, Retry, Work, best_effort
+from weft.reasoning.allowance import Allowance
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.thought import Counts
+from weft.reasoning.thread.chat_call import ChatCall, encoded, prompt_estimate, tokens_of
+from weft.reasoning.thread.record import Fork, Segment, ThreadRecord, ThreadState
+from weft.reasoning.thread.said import Said, said
+from weft.reasoning.thread.tally import tally
+
+T = TypeVar("T")
+Job = Callable[["Asking"], Awaitable[T]]
+"""What a thread does; it returns what its parent gets."""
+
+UNKNOWN_WINDOW: Final = 8192
+"""The window of a model that does not tell how many tokens it can hold."""
+
+_RETRY: Final = Retry()
+_LEAST_ROOM: Final = 64
+
+
+@dataclass(slots=True)
+class _Tree:
+    """What the threads of one thought share."""
+
+    model: ModelClient
+    options: ThinkOptions
+    capabilities: Capabilities
+    allowance: Allowance
+    root: str
+    usage: Usage = field(default_factory=Usage)
+    tokens: int = 0
+    lost_tokens: int = 0
+
+
+class Asking:
+    """One thread. `Asking.begin` makes the first of a thought, `fork` the others.
+
+    Neither a call that fails nor an empty purse raises: `Said` tells.
+    """
+
+    def __init__(
+        self,
+        tree: _Tree,
+        role: str,
+        key: str = "",
+        depth: int = 0,
+        context: NodeContext | None = None,
+    ) -> None:
+        self._tree = tree
+        self._role = role
+        self._key = key
+        self._depth = depth
+        self._context = context
+        self._state = ThreadState.READY
+        self._reason = "it was not started"
+        self._result = ""
+        self._prompt_tokens = 0
+        self._parts: list[Segment | tuple[Asking, ...]] = []
+
+    @classmethod
+    async def begin(
+        cls, context: NodeContext, model: ModelClient, options: ThinkOptions, role: str = "thought"
+    ) -> Asking:
+        """The first thread of a thought, in the node of `context`; starts the model if need be.
+
+        Raises: `ModelError`, `ServeError`.
+        """
+        if isinstance(model, Startable):
+            await model.start(context.log)
+        capabilities = await model.capabilities()
+        tree = _Tree(model, options, capabilities, Allowance(options.cap), str(context.node))
+        return cls(tree, role, context=context)
+
+    @property
+    def context(self) -> NodeContext:
+        """The node that this thread is."""
+        assert self._context is not None, "the thread has not begun"
+        return self._context
+
+    @property
+    def constrains(self) -> bool:
+        """Whether the model can be held to a schema."""
+        return self._tree.capabilities.structured_output
+
+    @property
+    def window(self) -> int:
+        """How many tokens the model can hold, prompt and answer together."""
+        return self._tree.capabilities.max_context_tokens or UNKNOWN_WINDOW
+
+    @property
+    def tokens_left(self) -> int:
+        """How many tokens are left in the purse of all threads."""
+        return self._tree.allowance.left
+
+    async def measure(self, text: str) -> int:
+        """How many tokens `text` has, or rather more. Raises: `ModelError`."""
+        return await tokens_of(self._tree.model, text)
+
+    async def ask(
+        self,
+        name: str,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int | None = None,
+        keep: int = 0,
+        schema: JsonSchema | None = None,
+        temperature: float | None = None,
+    ) -> Said:
+        """What the model answers to `messages`, asked in the node `name` of this thread.
+
+        At most `max_tokens` (None: those of the options), and none of the last `keep` tokens in
+        the purse. A `schema` is left out where the model cannot be held to one.
+        """
+        tree = self._tree
+        wanted = tree.options.max_tokens if max_tokens is None else max_tokens
+        granted = tree.allowance.reserve(max(0, min(wanted, self.tokens_left - keep)))
+        if granted < 1:
+            return Said("", "refused", 0, "no tokens are left for it")
+        call: ChatCall | None = None
+        try:
+            request = await self._request(name, tuple(messages), schema, temperature, granted)
+            if request is None:
+                return Said("", "refused", 0, "its prompt fills the model's window")
+            call = ChatCall(tree.model, request)
+            outcome = await self._node(name, call.work)
+            answer = said(outcome, call.spent)
+        finally:
+            tree.allowance.settle(granted, 0 if call is None else min(granted, call.spent.tokens))
+            if call is not None:
+                self._note(name, call)
+        tree.lost_tokens += 0 if answer.status in ("finished", "length") else answer.tokens
+        return answer
+
+    async def fork(
+        self, name: str, jobs: Sequence[tuple[str, Job[T]]], *, role: str = "thread"
+    ) -> tuple[T | None, ...]:
+        """Do all `jobs`, each a key and what its thread does, side by side; the results in order.
+
+        At most `width` threads of the options run at once, and below its `depth` one. None stands
+        for a job that failed.
+        """
+        tree, place = self._tree, inside(self.context.scope, name)
+        threads = tuple(Asking(tree, role, key, self._depth + 1) for key, _ in jobs)
+        self._parts.append(threads)
+        nodes = tuple(
+            thread.node(place, job) for thread, (_, job) in zip(threads, jobs, strict=True)
+        )
+        ids = tuple(node.id for node in nodes)
+        width = tree.options.width if self._depth < max(1, tree.options.depth) else 1
+
+        async def begin(_: NodeContext, __: Inputs) -> Grow:
+            return Grow(nodes, ids, ended, best_effort(), width)
+
+        async def ended(group: NodeContext, _: object) -> tuple[Outcome, ...]:
+            return tuple([await group.outcome(node) for node in ids])
+
+        outcome = await self._node(name, begin, kind="fork", spends=False)
+        if not outcome.ok:
+            return tuple(None for _ in jobs)
+        return tuple(end.value if end.ok else None for end in outcome.value)
+
+    def node(self, place: NodeId, job: Job[T]) -> Node:
+        """This thread as a node inside `place`; its value is that of `job`."""
+
+        async def work(context: NodeContext, _: Inputs) -> T:
+            self._context, self._state, self._reason = context, ThreadState.DECODING, ""
+            try:
+                value = await job(self)
+            except CancelledError:
+                self._end(ThreadState.CANCELLED, "it was cancelled")
+                raise
+            except Exception as error:
+                self._end(ThreadState.FAILED, str(error))
+                raise
+            self._end(ThreadState.DONE, "")
+            return value
+
+        return Node(inside(place, self._key), work, kind="thread")
+
+    def returns(self, result: str) -> None:
+        """What this thread came to, for the record."""
+        self._result = result
+
+    def record(self) -> ThreadRecord:
+        """This thread and all below it, as they are now."""
+        parts = tuple(
+            part if isinstance(part, Segment) else Fork(tuple(child.record() for child in part))
+            for part in self._parts
+        )
+        place = self._key if self._context is None else str(self._context.node)
+        return ThreadRecord(
+            place,
+            self._role,
+            self._key,
+            self._state,
+            self._reason,
+            self._prompt_tokens,
+            parts,
+            self._result,
+        )
+
+    def finish(self, result: str, why: str) -> tuple[ThreadRecord, Counts]:
+        """End the first thread: its record, and what all threads cost."""
+        self.returns(result)
+        self._end(ThreadState.DONE, why)
+        record, tree = self.record(), self._tree
+        return record, tally(record, tree.usage, tree.tokens, tree.lost_tokens)
+
+    async def _request(
+        self,
+        name: str,
+        messages: tuple[Message, ...],
+        schema: JsonSchema | None,
+        temperature: float | None,
+        granted: int,
+    ) -> ModelRequest | None:
+        """The request for at most `granted` tokens; None where the window has no room for any."""
+        options = self._tree.options
+        ids = await encoded(self._tree.model, messages)
+        room = self.window - (len(ids) or prompt_estimate(messages))
+        if not ids:  # an estimate is no reason to refuse
+            room = max(room, _LEAST_ROOM)
+        if room < 1:
+            return None
+        self._prompt_tokens = self._prompt_tokens or len(ids)
+        path = f"{str(self.context.node).removeprefix(self._tree.root)}/{name}"
+        sampling = Sampling(
+            max_tokens=min(granted, room),
+            temperature=options.temperature if temperature is None else temperature,
+            top_p=options.top_p,
+            seed=(options.seed + zlib.crc32(path.encode())) % 2**31,
+        )
+        constraint = schema if self.constrains else None
+        if ids:
+            return ModelRequest(prompt_token_ids=ids, sampling=sampling, schema=constraint)
+        return ModelRequest(messages, sampling=sampling, schema=constraint)
+
+    async def _node(
+        self, name: str, work: Work, *, kind: str = "model", spends: bool = True
+    ) -> Outcome:
+        """The outcome of `work`, done in the node `name` of this thread."""
+        resource = self._tree.model.model if spends else None
+        retry = _RETRY if spends else None
+        policy = Policy(resource=resource, retry=retry, spends=spends, on_failure="skip")
+        place = inside(self.context.scope, name)
+        self.context.append([Node(place, work, policy=policy, kind=kind)])
+        return await self.context.outcome(place)
+
+    def _note(self, name: str, call: ChatCall) -> None:
+        """Put a call that is over, in whatever way, into the record and the counts."""
+        tree, spent = self._tree, call.spent
+        tree.tokens += spent.tokens
+        tree.usage += spent.usage
+        self._prompt_tokens = self._prompt_tokens or spent.usage.prompt_tokens
+        text, ids = "".join(spent.text), tuple(spent.token_ids)
+        self._parts.append(Segment(ids, text, role=name, tokens=spent.tokens))
+
+    def _end(self, state: ThreadState, reason: str) -> None:
+        self._state, self._reason = state, reason

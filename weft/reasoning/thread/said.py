@@ -1,0 +1,48 @@
+"""What came of one question to a model. Knows no prompt."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from weft.core.events import Outcome
+from weft.core.values import Completion
+from weft.reasoning.thread.chat_call import Spent
+
+_REASONED: Final = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the model said.
+
+    finished   it came to its end
+    length     it was cut off at its share of tokens
+    failed     the call failed, `reason` says how; `text` is what came before
+    refused    it was not asked: no tokens are left for it, or its prompt fills the window
+
+    `text` is without the reasoning that some models write before their answer.
+    """
+
+    text: str
+    status: Literal["finished", "length", "failed", "refused"] = "finished"
+    tokens: int = 0
+    reason: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model said something, were it cut off."""
+        return self.status in ("finished", "length") and bool(self.text)
+
+
+def said(outcome: Outcome, spent: Spent) -> Said:
+    """What came of a call whose node ended with `outcome`, after it had `spent`."""
+    completion = outcome.value
+    if isinstance(completion, Completion):
+        status: Literal["finished", "length"] = (
+            "length" if completion.finish_reason == "length" else "finished"
+        )
+        return Said(_REASONED.sub("", completion.text).strip(), status, spent.tokens)
+    why = str(outcome.failure or f"the call was {outcome.status}")
+    return Said(_REASONED.sub("", "".join(spent.text)).strip(), "failed", spent.tokens, why)
