@@ -42,9 +42,11 @@ def attend(
     if unsupported or step is None or cache is None:
         raise CapabilityError(f"a local model cannot have {unsupported or 'this attention'}")
     keys, values = cache[module.layer_idx]
-    keys[step.slots, :, step.positions] = key[0].transpose(0, 1)
-    values[step.slots, :, step.positions] = value[0].transpose(0, 1)
+    keys[step.slots, :, step.columns] = key[0].transpose(0, 1)
+    values[step.slots, :, step.columns] = value[0].transpose(0, 1)
     parts = [_attend(group, query[0], keys, values, scaling) for group in step.groups]
+    if step.looking is not None:
+        parts.append(step.looking.attend(query[0], keys, values, scaling))
     return torch.cat(parts)[None], None
 
 

@@ -143,7 +143,8 @@ class Batcher:
             if part:
                 assert row.slot is not None
                 start = len(row.slot.tokens)
-                spans.append(Span(row.slot.number, start, part, len(part) == len(unread)))
+                columns = range(start, start + len(part))
+                spans.append(Span(row.slot.number, columns, part, len(part) == len(unread)))
         return spans
 
     def _read(self, spans: list[Span]) -> None:

@@ -5,7 +5,11 @@ Each row owns one slot and fills its columns from the left, so rows come and go 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
+
+from weft.decoding.concurrent.rotary import Turns, turn
 
 
 class KvCache:
@@ -47,10 +51,31 @@ class KvCache:
         """Copy the first `columns` tokens of slot `source` to slot `target`."""
         self._buffer[:, :, target, :, :columns] = self._buffer[:, :, source, :, :columns]
 
+    def move(self, source: int, first: int, tokens: int, target: int, at: int, by: Turns) -> None:
+        """Put a copy of `tokens` columns from `first` of slot `source` at column `at` of `target`.
+
+        Their keys are turned `by`. The stretches may overlap.
+        """
+        taken = self._buffer[:, :, source, :, first : first + tokens].clone()
+        place = self._buffer[:, :, target, :, at : at + tokens]
+        place[:, 0] = turn(taken[:, 0], by)
+        place[:, 1] = taken[:, 1]
+
+    def splice(self, sources: Sequence[tuple[int, int]], slot: int, columns: Sequence[int]) -> None:
+        """Copy single tokens, each given as (slot, column), to `columns` of `slot`."""
+        slots = torch.tensor([source for source, _ in sources], device=self._buffer.device)
+        taken = torch.tensor([column for _, column in sources], device=self._buffer.device)
+        into = torch.tensor(columns, device=self._buffer.device)
+        for layer in self._buffer:  # one at a time: the copy on the way is that much smaller
+            layer[:, slot, :, into] = layer[:, slots, :, taken].transpose(0, 1)
+
+    def keys(self, slot: int, column: int) -> torch.Tensor:
+        """One token's keys: [layers, kv_heads, 1, head_dim]."""
+        return self._buffer[:, 0, slot, :, column : column + 1]
+
     def written(self, slot: int, column: int) -> bool:
         """Whether every layer has put a key there."""
-        keys = self._buffer[:, 0, slot, :, column]  # [layers, kv_heads, head_dim]
-        return bool(keys.flatten(1).any(dim=1).all())
+        return bool(self.keys(slot, column).flatten(1).any(dim=1).all())
 
 
 def _power_of_two(size: int, at_least: int = 1) -> int:

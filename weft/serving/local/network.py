@@ -17,6 +17,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
 from transformers.utils import logging as transformers_logging
 
 from weft.core.errors import CapabilityError
+from weft.core.ports.model import Placed
+from weft.decoding.concurrent.placement import Placement
+from weft.decoding.concurrent.rotary import Rotary, turn
 from weft.serving.local import attention
 from weft.serving.local.cache import KvCache
 from weft.serving.local.cores import model_threads
@@ -62,6 +65,7 @@ class Network:
         trained: int = config.max_position_embeddings
         self.context_tokens = min(options.max_context_tokens or trained, trained)
         self.habits = _habits(model.generation_config)
+        self._rotary: Rotary | None = None
         self.reset()
         self._try_out()
 
@@ -88,26 +92,87 @@ class Network:
 
     def reset(self) -> None:
         """Forget every row."""
-        self._cache = KvCache(
-            self._layers, self._kv_heads, self._head_dim, self._model.dtype, self._model.device
-        )
+        self._cache = self._empty_cache()
 
     def copy_prefix(self, source: int, target: int, tokens: int) -> None:
         """Give slot `target` the first `tokens` of slot `source`."""
         self._cache.reserve(max(source, target) + 1, tokens)
         self._cache.copy(source, target, tokens)
 
+    def splice(self, sources: Sequence[tuple[int, int]], slot: int, columns: Sequence[int]) -> None:
+        """Give `columns` of a slot what others hold, each named by its slot and column."""
+        self._cache.reserve(slot + 1, max(columns) + 1)
+        with torch.inference_mode():
+            self._cache.splice(sources, slot, columns)
+
+    def move(self, source: int, first: int, tokens: int, target: int, at: int) -> None:
+        """Copy columns of slot `source` to column `at` of `target`, turned to stand there."""
+        self._cache.reserve(max(source, target) + 1, at + tokens)
+        with torch.inference_mode():
+            by = self.rotary().turns(torch.tensor([at - first], device=self._model.device))
+            self._cache.move(source, first, tokens, target, at, by)
+
+    def rotary(self) -> Rotary:
+        """How the model turns its keys.
+
+        Raises: `CapabilityError` when that cannot be told, or is no plain rotation: then its keys
+        cannot be seen from other positions than their own.
+        """
+        if self._rotary is None:
+            self._rotary = self._find_rotary()
+        return self._rotary
+
+    def _find_rotary(self) -> Rotary:
+        kind = type(self._model).__name__
+        found = [module for module in self._model.modules() if hasattr(module, "inv_freq")]
+        rotary = Rotary(found[0].inv_freq) if len(found) == 1 else None
+        if rotary is None or rotary.head_dim != self._head_dim or not self._turns_by(rotary):
+            raise CapabilityError(
+                f"workers of a {kind} cannot see one another's tokens: its positions are no plain"
+                " rotation of its keys",
+                hint="concurrent attention works with models like Llama and Qwen",
+            )
+        return rotary
+
+    def _turns_by(self, rotary: Rotary) -> bool:
+        """Whether all layers' keys of one token, alone at two positions, are turns of each other.
+
+        Also finds layers without positions, and positions that are part of what layers read.
+        """
+        far = 97
+        kept, self._cache = self._cache, self._empty_cache()
+        try:
+            self.forward([Span(0, (0,), (0,), wants_logits=True)])
+            away = Placement([Placed(1, far)])
+            self.forward([Span(1, (0,), (0,), wants_logits=True, placement=away)])
+            here, there = self._cache.keys(0, 0), self._cache.keys(1, 0)  # [layers, heads, 1, dim]
+        finally:
+            self._cache = kept
+        expected = turn(here, rotary.turns(torch.tensor([far], device=here.device)))
+        tolerance = 1e-4 if here.dtype == torch.float32 else 3e-2
+        error = (there - expected).abs().amax(dim=(1, 2, 3))
+        return bool((error <= tolerance * here.abs().amax(dim=(1, 2, 3))).all())
+
+    def _empty_cache(self) -> KvCache:
+        return KvCache(
+            self._layers, self._kv_heads, self._head_dim, self._model.dtype, self._model.device
+        )
+
     def forward(self, spans: Sequence[Span]) -> dict[int, NDArray[np.float32]]:
-        """Read the spans into their slots; logits [vocabulary] by slot for those that want them."""
+        """Read the spans into their slots; logits [vocabulary] by slot for those that want them.
+
+        Raises: `CapabilityError` for a view, where keys cannot be turned.
+        """
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
-        self._cache.reserve(max(s.slot for s in spans) + 1, max(s.end for s in spans))
+        self._cache.reserve(1 + max(_slots(spans)), max(s.end for s in spans))
         with torch.inference_mode():
             step = pack(
                 spans,
                 queries_per_key=self._heads // self._kv_heads,
                 dtype=self._model.dtype,
                 device=self._model.device,
+                rotary=self.rotary() if any(span.view for span in spans) else None,
             )
             output = self._model(
                 input_ids=step.token_ids[None],
@@ -125,11 +190,18 @@ class Network:
         """Run one token, so that a model of another shape is refused when it is loaded."""
         kind = type(self._model).__name__
         try:
-            self.forward([Span(0, 0, (0,), wants_logits=True)])
+            self.forward([Span(0, (0,), (0,), wants_logits=True)])
         except (RuntimeError, TypeError, AttributeError) as error:
             raise CapabilityError(f"a local model cannot be a {kind}: {error}") from error
         if not self._cache.written(slot=0, column=0):
             raise CapabilityError(f"a local model cannot be a {kind}: not all layers attend")
+
+
+def _slots(spans: Sequence[Span]) -> Iterator[int]:
+    """All that are written or seen."""
+    for span in spans:
+        yield span.slot
+        yield from (stretch.slot for stretch in span.view)
 
 
 def _check_kind(config: PretrainedConfig) -> None:

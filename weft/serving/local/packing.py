@@ -11,20 +11,45 @@ from itertools import pairwise
 
 import torch
 
+from weft.decoding.concurrent.placement import Placement
+from weft.decoding.concurrent.rotary import Rotary
+from weft.decoding.concurrent.view import Stretch
+from weft.serving.local.looking import Looking, look
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Consecutive new tokens of one row. `start` is the position of the first one."""
+    """New tokens of one row, for `columns` of its slot, in ascending order.
+
+    A token stands at the position of its column, and sees its slot up to there; but for a span with
+    a `placement`, which says both, and one with a `view`, which its columns end.
+    """
 
     slot: int
-    start: int
+    columns: Sequence[int]
     tokens: Sequence[int]
     wants_logits: bool
+    placement: Placement | None = None
+    view: tuple[Stretch, ...] = ()
 
     @property
     def end(self) -> int:
-        """The position after the last token."""
-        return self.start + len(self.tokens)
+        """The column after the last token."""
+        return self.columns[-1] + 1
+
+    @property
+    def positions(self) -> Sequence[int]:
+        """Where the tokens stand; those with a view are first placed by their columns."""
+        if self.placement is None:
+            return self.columns
+        return [self.placement.position(column) for column in self.columns]
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one token that sees all that is in its slot."""
+        if len(self.tokens) > 1 or self.view:
+            return False
+        return self.placement is None or self.placement.sees_all(self.columns[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +72,36 @@ class Group:
 class Step:
     """What one forward pass reads. Tensors are [tokens] but for `wanted`, [rows that want logits].
 
-    `spans` are in the order of the tokens; `wanted` follows those that want logits.
+    `spans` are in the order of the tokens; `wanted` follows those that want logits. `looking` is
+    for the tokens of the spans with views, which come last.
     """
 
     spans: tuple[Span, ...]
     token_ids: torch.Tensor
     positions: torch.Tensor
     slots: torch.Tensor
+    columns: torch.Tensor
     wanted: torch.Tensor
     groups: tuple[Group, ...]
+    looking: Looking | None
 
 
 def pack(
-    spans: Sequence[Span], *, queries_per_key: int, dtype: torch.dtype, device: torch.device
+    spans: Sequence[Span],
+    *,
+    queries_per_key: int,
+    dtype: torch.dtype,
+    device: torch.device,
+    rotary: Rotary | None = None,
 ) -> Step:
-    """Lay spans out for one pass: single tokens by slot first, then the longer spans."""
-    singles = sorted((s for s in spans if len(s.tokens) == 1), key=lambda span: span.slot)
-    longer = [span for span in spans if len(span.tokens) > 1]
-    ordered = (*singles, *longer)
+    """Lay spans out for one pass: single tokens by slot, longer spans, then those with views.
+
+    Views need `rotary`.
+    """
+    singles = sorted((s for s in spans if s.single), key=lambda span: span.slot)
+    viewing = [span for span in spans if span.view]
+    longer = [span for span in spans if not span.single and not span.view]
+    ordered = (*singles, *longer, *viewing)
     groups: list[Group] = []
     first = 0
     for run in (*_neighbours(singles), *([span] for span in longer)):
@@ -75,15 +112,24 @@ def pack(
         columns = max(span.end for span in run)
         groups.append(Group(first, last, run[0].slot, run[-1].slot + 1, columns, mask))
         first = last
+    looking = None
+    if viewing:
+        assert rotary is not None
+        seen = [(span.columns, span.view) for span in viewing]
+        looking = look(seen, first, rotary, queries_per_key, dtype, device)
     ends = torch.tensor([len(span.tokens) for span in ordered]).cumsum(0) - 1
     wants = torch.tensor([span.wants_logits for span in ordered])
+    places = _flat([span.columns for span in ordered], device)
+    ordinary = all(span.placement is None for span in ordered)
     return Step(
         spans=ordered,
         token_ids=_flat([span.tokens for span in ordered], device),
-        positions=_flat([range(span.start, span.end) for span in ordered], device),
+        positions=places if ordinary else _flat([span.positions for span in ordered], device),
         slots=_flat([[span.slot] * len(span.tokens) for span in ordered], device),
+        columns=places,
         wanted=ends[wants].to(device),
         groups=tuple(groups),
+        looking=looking,
     )
 
 
@@ -95,22 +141,26 @@ def _neighbours(singles: Sequence[Span]) -> list[list[Span]]:
 
 
 def _mask(run: Sequence[Span], queries_per_key: int, dtype: torch.dtype) -> torch.Tensor | None:
-    """Hide from each token the columns after its own position; None when there are none.
+    """Hide from each token the columns that it does not see; None when there are none.
 
     Query heads that share a key head are laid along the query axis, head-major.
     """
-    columns = torch.arange(max(span.end for span in run))
-    if len(run) > 1:
-        if all(span.end == len(columns) for span in run):
+    width = max(span.end for span in run)
+    if all(span.single for span in run):
+        if all(span.end == width for span in run):
             return None
         ends = torch.tensor([span.end for span in run])
-        visible = (columns < ends[:, None])[:, None, None]
-    elif len(run[0].tokens) == 1:
-        return None
+        visible = (torch.arange(width) < ends[:, None])[:, None, None]
     else:
-        positions = torch.arange(run[0].start, run[0].end)
-        visible = (columns <= positions[:, None]).repeat(queries_per_key, 1)[None, None]
+        visible = _seen(run[0], width).repeat(queries_per_key, 1)[None, None]
     return torch.zeros(visible.shape, dtype=dtype).masked_fill_(~visible, float("-inf"))
+
+
+def _seen(span: Span, width: int) -> torch.Tensor:
+    """bool [tokens, width]"""
+    if span.placement is not None:
+        return span.placement.visible(span.columns, width)
+    return torch.arange(width) <= torch.tensor(span.columns)[:, None]
 
 
 def _flat(parts: Sequence[Sequence[int]], device: torch.device) -> torch.Tensor:
