@@ -1,0 +1,51 @@
+"""Confidences of tokens and windows, against their definitions."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.reasoning.sampling.confidence import Confidences, proxy_confidence, token_confidence
+
+VALUES = st.lists(st.floats(0, 30), min_size=1, max_size=40)
+
+
+@given(VALUES, st.integers(1, 12))
+def test_windows_are_those_of_the_definition(values: list[float], window: int) -> None:
+    track = Confidences(window)
+    for value in values:
+        track.add(value)
+    groups = [fmean(values[i : i + window]) for i in range(len(values) - window + 1)]
+    assert track.tokens == len(values)
+    assert track.tail == pytest.approx(fmean(values[-window:]))
+    if groups:
+        assert track.group == pytest.approx(groups[-1], abs=1e-9)
+        assert track.lowest == pytest.approx(min(groups), abs=1e-9)
+        count = max(1, int(len(groups) * 0.1))
+        assert track.bottom() == pytest.approx(fmean(sorted(groups)[:count]), abs=1e-9)
+    else:
+        assert track.group is None
+        assert track.lowest is None
+        assert track.lowest_of_all == track.bottom() == pytest.approx(fmean(values))
+
+
+def test_a_peaked_distribution_is_more_certain_than_a_flat_one() -> None:
+    flat = [math.log(1 / 20)] * 20
+    peaked = [math.log(0.99)] + [math.log(0.01 / 19)] * 19
+    assert token_confidence(peaked) > token_confidence(flat) == pytest.approx(math.log(20))
+    assert token_confidence([0.0, float("-inf")]) == 0
+    assert token_confidence([]) == 0
+
+
+def test_the_proxy_is_the_probability_of_what_was_sampled() -> None:
+    assert proxy_confidence(math.log(0.25)) == pytest.approx(0.25)
+    assert proxy_confidence(1e-9) == 1
+
+
+def test_a_window_has_a_token() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Confidences(0)

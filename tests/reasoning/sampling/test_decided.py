@@ -1,0 +1,82 @@
+"""Cancelling what cannot change the vote, against every way the running samples may end."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.reasoning.sampling.decided import ballots_of, decided
+from weft.reasoning.sampling.fixed import Fixed
+from weft.reasoning.sampling.replay import Recorded, replay
+from weft.reasoning.sampling.sampler import Branch
+from weft.reasoning.selection.vote import tally
+
+KEYS = st.sampled_from(["a", "b", "c", None])
+ENDED = st.tuples(KEYS, st.integers(1, 12))
+RUNNING = st.integers(0, 12)
+
+
+def winners(ended: list[tuple[str | None, int]], running: list[int]) -> set[str | None]:
+    """Whoever may win: the running samples end with any answer, now or later."""
+    endings = [
+        [(key, tokens) for key in ("a", "b", "c", "new", None) for tokens in (n, n + 1, n + 50)]
+        for n in running
+    ]
+    found = set()
+    for ending in product(*endings):
+        cast = enumerate([*ended, *ending])
+        branches = [Branch(i, "finished", tokens, key) for i, (key, tokens) in cast]
+        standings = tally(ballots_of(branches))
+        found.add(standings[0].key if standings else None)
+    return found
+
+
+@given(st.lists(ENDED, max_size=7), st.lists(RUNNING, max_size=2))
+def test_a_decided_vote_has_one_winner_whatever_comes(
+    ended: list[tuple[str | None, int]], running: list[int]
+) -> None:
+    branches = [Branch(i, "finished", tokens, key) for i, (key, tokens) in enumerate(ended)]
+    branches += [Branch(len(ended) + i, "running", tokens) for i, tokens in enumerate(running)]
+    winner = decided(branches)
+    possible = winners(ended, running)
+    if winner is not None:
+        assert possible == {winner.key}
+    counts = [*sorted((s.count for s in tally(ballots_of(branches))), reverse=True), 0, 0]
+    if counts[0] - counts[1] > len(running):
+        assert winner is not None
+
+
+SAMPLES = st.lists(st.tuples(KEYS, st.integers(1, 30)), min_size=1, max_size=12)
+
+
+@given(SAMPLES)
+def test_cancelling_keeps_the_winner_of_the_full_vote(
+    samples: list[tuple[str | None, int]],
+) -> None:
+    recorded = [Recorded(key, tokens) for key, tokens in samples]
+    full = replay(Fixed(len(samples)), recorded)
+    cut = replay(Fixed(len(samples), cancel_decided=True), recorded)
+    assert [s.key for s in tally(ballots_of(full.pool.ended))[:1]] == [
+        s.key for s in tally(ballots_of(cut.pool.ended))[:1]
+    ]
+    assert cut.critical_path_tokens <= full.critical_path_tokens
+    assert cut.total_tokens <= full.total_tokens
+    assert full.total_tokens == sum(tokens for _, tokens in samples)
+    assert full.cancelled_tokens == 0
+
+
+def test_a_lead_as_large_as_the_rest_decides_when_the_tie_is_safe() -> None:
+    samples = [Recorded("a", 10), Recorded("a", 20), Recorded("b", 90), Recorded("b", 95)]
+    cut = replay(Fixed(4, cancel_decided=True), samples)
+    assert cut.critical_path_tokens == 20
+    assert cut.total_tokens == 10 + 3 * 20
+    assert cut.cancelled_tokens == 40
+    assert cut.stop.why == "decided: 2 of 4 agree, the 2 that ran could not win"
+
+
+def test_answers_that_cannot_be_read_win_nothing() -> None:
+    branches = [Branch(0, "finished", 5, None), Branch(1, "finished", 5, None)]
+    assert decided(branches) is None
+    assert decided([*branches, Branch(2, "finished", 9, "a")]) is not None

@@ -1,0 +1,10 @@
+"""Answers in canonical form, so that equal answers are counted as equal before any vote.
+
+`answer_key` reads a whole completion, `canonical` a bare answer. What cannot be read is None, which
+never is a class of votes.
+"""
+
+from weft.reasoning.answers.key import Reader, answer_key, canonical, choice_key, reader
+from weft.reasoning.answers.place import answer_text
+
+__all__ = ["Reader", "answer_key", "answer_text", "canonical", "choice_key", "reader"]

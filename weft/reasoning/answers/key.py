@@ -1,0 +1,114 @@
+"""Canonical keys: what two answers have in common when they are the same answer.
+
+Knows no question: "50%" and "50" are one answer here, "0.5" is another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from weft.core.errors import BuildError
+from weft.reasoning.answers.latex import plain
+from weft.reasoning.answers.number import number, written
+from weft.reasoning.answers.place import LONGEST, answer_text
+
+Reader = Callable[[str, bool], str | None]
+"""From a completion, and whether it is whole (not cut off), to its key."""
+
+_ASSIGNED: Final = re.compile(r"^\s*\\?[a-zA-Z](?:\([a-z]\)|_\{?\w\}?)?\s*(?:=|\\in\b)\s*")
+_CHOICE: Final = re.compile(r"\(?([A-Za-z])[).:]?(?:\s.*)?", re.DOTALL)
+_LETTER: Final = re.compile(r"\(?([A-Za-z])\)?[.:]?")
+_QUOTES: Final = "\"'`*_\u201c\u201d\u2018\u2019 \t\n"
+_LIST: Final = re.compile(r"^[([{]?([^()\[\]{}]+(?:,[^()\[\]{}]+)+)[)\]}]?$")
+
+
+def answer_key(completion: str, whole: bool = True) -> str | None:
+    """The key of the answer that `completion` comes to; None: none can be read.
+
+    `whole`: it was not cut off, so that its last number may count as the answer.
+    """
+    found = answer_text(completion, whole=whole)
+    return None if found is None else canonical(found)
+
+
+def canonical(answer: str) -> str | None:
+    r"""The key of a bare answer; None when nothing of it can be read.
+
+    Numbers become exact fractions ("0.50", "1/2", "\frac12" and "50/100 cm" are "1/2"), lists of
+    numbers are read entry by entry, everything else is compared as text: LaTeX written in one way,
+    without case, quotes, surplus blanks and a full stop at its end. None for more than 400
+    characters, which is no answer to compare.
+    """
+    if len(answer) > LONGEST:
+        return None
+    text = _ASSIGNED.sub("", plain(answer))
+    value = number(text)
+    if value is not None:
+        return written(value)
+    if (entries := _entries(text)) is not None:
+        return entries
+    if (letter := _LETTER.fullmatch(text)) is not None:
+        return letter[1].casefold()
+    words = " ".join(text.strip(_QUOTES).rstrip(".!").casefold().split())
+    if "\\" in words or re.search(r"[=^/*+(,]| - ", words):
+        words = words.replace(" ", "")
+    return words.strip(_QUOTES) or None
+
+
+def choice_key(completion: str, whole: bool = True) -> str | None:
+    """The letter of a multiple-choice answer, in capitals; None: it is no single letter."""
+    found = answer_text(completion, whole=whole)
+    match = None if found is None else _CHOICE.fullmatch(plain(found).strip(_QUOTES))
+    return None if match is None else match[1].upper()
+
+
+def number_key(completion: str, whole: bool = True) -> str | None:
+    """The key of an answer that is a number; None: it is none."""
+    found = answer_text(completion, whole=whole)
+    value = None if found is None else number(_ASSIGNED.sub("", plain(found)))
+    return None if value is None else written(value)
+
+
+def text_key(completion: str, whole: bool = True) -> str | None:
+    """The whole text, without case and surplus blanks; None: it is empty or was cut off."""
+    words = " ".join(completion.split()).casefold()
+    return words if words and whole else None
+
+
+_READERS: Final[Mapping[str, Reader]] = {
+    "auto": answer_key,
+    "number": number_key,
+    "choice": choice_key,
+    "text": text_key,
+}
+
+
+def reader(given: object) -> Reader:
+    """The reader that a setting names, or the setting itself when it is a function.
+
+    Raises: `BuildError`, which lists the readers.
+    """
+    if callable(given):
+        return given
+    if isinstance(given, str) and given in _READERS:
+        return _READERS[given]
+    close = get_close_matches(str(given), _READERS, n=1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    hint = f"{meant}there are: {', '.join(_READERS)}, or a function of text and wholeness"
+    raise BuildError(f"there is no way {given!r} to read answers", hint=hint)
+
+
+def _entries(text: str) -> str | None:
+    """The key of a list of numbers in the brackets it stands in; a set is in any order."""
+    found = _LIST.match(text)
+    values = [number(entry) for entry in found[1].split(",")] if found else []
+    if found is None or any(value is None for value in values):
+        return None
+    keys = [written(value) for value in values if value is not None]
+    opening = text[0] if text[0] in "([{" else "("
+    if opening == "{":
+        return "{" + ",".join(sorted(keys)) + "}"
+    return f"{opening}{','.join(keys)}{text[-1] if text[-1] in ')]' else ')'}"

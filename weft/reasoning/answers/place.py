@@ -1,0 +1,83 @@
+"""Where the answer stands in a completion. Knows no arithmetic.
+
+The last place that is marked as the answer counts; models correct themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+LONGEST: Final = 400
+"""Characters of a text that is still taken for an answer."""
+
+_SHORT: Final = 40
+_TAIL: Final = 20_000
+_THOUGHT_END: Final = "</think>"
+_TAGGED: Final = re.compile(r"<answer>(.{0,400}?)</answer>", re.DOTALL | re.IGNORECASE)
+_HASHES: Final = re.compile(r"^[ \t]*####[ \t]*(\S.*)$", re.MULTILINE)
+_SAID: Final = re.compile(
+    r"\b(?:final\s+)?(?:answer|result)\b[\s*_]*(?:is|are|:|=|\uff1a)[\s:*_]*"
+    r"(?:equal\s+to\s+|that\s+)?([^\n]+)",
+    re.IGNORECASE,
+)
+_SENTENCE_END: Final = re.compile(r"[.!?;](?:\s|$)|\*\*|\s*<[/a-z]")
+_NUMBER: Final = re.compile(r"[-\u2212+]?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:\s*/\s*\d+)?")
+
+
+def answer_text(completion: str, *, whole: bool = True) -> str | None:
+    r"""The answer that `completion` marks last, as it is written; None: there is none.
+
+    Read in this order: the last \boxed{...}, <answer>...</answer>, a line "#### ...", "the answer
+    is ..." or "Answer: ..."; and, where `whole` says that the completion was not cut off, its last
+    number, or all of it when it is one short line. Text before a </think> is not read, nor more
+    than the last 20,000 characters.
+    """
+    text = completion[-_TAIL:].rpartition(_THOUGHT_END)[2]
+    for found in (_boxed(text), _last(_TAGGED, text), _last(_HASHES, text), _said(text)):
+        if found:
+            return found
+    return _unmarked(text) if whole else None
+
+
+def _last(pattern: re.Pattern[str], text: str) -> str | None:
+    found = None
+    for match in pattern.finditer(text):
+        found = match[1].strip()
+    return found if found and len(found) <= LONGEST else None
+
+
+def _said(text: str) -> str | None:
+    found = _last(_SAID, text)
+    if found is None or "$" in found[:1]:
+        return found and _SENTENCE_END.split(found)[0].strip()
+    return _SENTENCE_END.split(found)[0].strip(" \t:*_`")
+
+
+def _boxed(text: str) -> str | None:
+    r"""The content of the last \boxed or \fbox whose braces are closed."""
+    end = len(text)
+    while (start := max(text.rfind("\\boxed", 0, end), text.rfind("\\fbox", 0, end))) >= 0:
+        opened = text.find("{", start, start + 10)
+        closed = _closing(text, opened) if opened >= 0 else None
+        if closed is not None:
+            return text[opened + 1 : closed].strip()
+        end = start
+    return None
+
+
+def _closing(text: str, opened: int) -> int | None:
+    depth = 0
+    for place in range(opened, min(len(text), opened + LONGEST)):
+        depth += (text[place] == "{") - (text[place] == "}")
+        if depth == 0:
+            return place
+    return None
+
+
+def _unmarked(text: str) -> str | None:
+    short = text.strip()
+    if short and len(short) <= _SHORT and "\n" not in short and "\\boxed" not in short:
+        return short
+    numbers = _NUMBER.findall(text)
+    return numbers[-1] if numbers else None

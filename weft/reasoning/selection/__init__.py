@@ -1,0 +1,1 @@
+"""One answer out of many samples: votes, scorers, tournaments, a thread that reads them all."""
