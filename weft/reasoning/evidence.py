@@ -36,8 +36,8 @@ class Cited:
     """
 
     answer: str
-    evidence: tuple[Evidence, ...]
-    forged: tuple[str, ...]
+    evidence: tuple[Evidence, ...] = ()
+    forged: tuple[str, ...] = ()
 
 
 def check_markers(answer: str, known: Sequence[Evidence], like: str = r"\d+") -> Cited:

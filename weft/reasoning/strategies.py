@@ -68,6 +68,12 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "a skeleton of points, each written out beside the others; says when it does not suit",
         "Skeleton-of-Thought (arXiv 2307.15337)",
     ),
+    "map-reduce": Entry(
+        "weft.reasoning.mapreduce.strategy:make",
+        "documents longer than the window: notes on each part, merged, one answer that cites",
+        "LLMxMapReduce (arXiv 2410.09342)",
+        needs="documents",
+    ),
 }
 """What `make_strategy` can make."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from tests.engine.event_stream import assert_well_formed
 from tests.engine.play import FOR_EVER_S, WatchedClock, assert_nothing_left
 from weft.core.events import Event, NodeStarted
-from weft.core.fakes import FakeModel, Reply
+from weft.core.fakes import FakeModel, Reply, TokenModel, TokenReply
 from weft.core.ids import NodeId
 from weft.core.ports import Capabilities, ModelClient, ModelRequest
 from weft.engine import Graph, Node, Run, RunOptions
@@ -112,6 +112,20 @@ def scripted(
         return reply(first, request.messages[-1].content)
 
     return FakeModel(script, **({"capabilities": FREE} if free else {}), **fields)
+
+
+def tokens(
+    reply: Callable[[str, str], str | TokenReply], *, window: int | None = None, **fields: Any
+) -> TokenModel:
+    """As `scripted`, over token ids: a token is a character, and the window is real."""
+
+    def script(prompt: tuple[int, ...], _: ModelRequest) -> str | TokenReply:
+        said = model.spell(prompt).split("<|end|>")
+        first = said[0].removeprefix("<|system|>") if said[0].startswith("<|system|>") else ""
+        return reply(first, said[-2].removeprefix("<|user|>"))
+
+    model = TokenModel(script, context_tokens=window, **fields)
+    return model
 
 
 def trace(model: FakeModel, thought: Thought) -> str:

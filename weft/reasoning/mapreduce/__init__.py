@@ -1,0 +1,1 @@
+"""Questions about documents longer than the window: split, map, collapse, reduce."""

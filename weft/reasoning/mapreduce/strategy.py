@@ -1,0 +1,260 @@
+"""Map-reduce over documents longer than the window: split, map, collapse, reduce, cite.
+
+After LLMxMapReduce (arXiv 2410.09342). Knows no server and reads no files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from weft.core.errors import BuildError, ReasoningError
+from weft.core.ports import ModelClient
+from weft.core.values import Message
+from weft.engine import Inputs, NodeContext, Work
+from weft.reasoning.evidence import Cited, check_markers
+from weft.reasoning.mapreduce.note import Note, note_schema, read_note
+from weft.reasoning.mapreduce.prompts import (
+    collapse_messages,
+    conflicts,
+    map_messages,
+    reduce_messages,
+    shown,
+)
+from weft.reasoning.mapreduce.reading import Part, looked_up, merged, numbered, parts_of
+from weft.reasoning.mapreduce.weighing import grouped, surest, weigh
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.question import Question
+from weft.reasoning.settings import read_settings
+from weft.reasoning.thought import Thought
+from weft.reasoning.thread.asking import Asking, Job
+
+_DEFAULTS: Final = {"part_tokens": 2000, "note_tokens": 256, "parts": 512}
+_LEAST_PART: Final = 32
+_LEAST_NOTE: Final = 48
+_SLACK: Final = 32
+"""Tokens of a prompt beside its words: roles, and what changes when texts are put together."""
+
+_SOURCE: Final = re.compile(r"\w+")
+
+
+class MapReduceStrategy:
+    """`make_strategy("map-reduce", ...)`.
+
+    Settings: `part_tokens`, how long a part is at most (less where the window is small);
+    `note_tokens` of a note; `parts`, how many are read at most.
+
+    Raises: `BuildError` for settings that are none.
+    """
+
+    name = "map-reduce"
+
+    def __init__(self, model: ModelClient, options: ThinkOptions) -> None:
+        settings = read_settings(self.name, options.settings, _DEFAULTS)
+        for setting, value in settings.items():
+            if value < 1:
+                raise BuildError(f"map-reduce: {setting} must be at least 1, got {value}")
+        self.model = model
+        self.options = options
+        self.part_tokens: int = settings["part_tokens"]
+        self.note_tokens: int = settings["note_tokens"]
+        self.parts: int = settings["parts"]
+
+    def work(self, question: Question) -> Work:
+        """See `Strategy.work`."""
+
+        async def work(context: NodeContext, _: Inputs) -> Thought:
+            thread = await Asking.begin(context, self.model, self.options)
+            return await _Reading(self, thread, question).answer()
+
+        return work
+
+
+def make(model: ModelClient, options: ThinkOptions) -> MapReduceStrategy:
+    """See `weft.reasoning.strategies`."""
+    return MapReduceStrategy(model, options)
+
+
+class _Reading:
+    """The work on one question."""
+
+    def __init__(self, strategy: MapReduceStrategy, thread: Asking, question: Question) -> None:
+        self._strategy = strategy
+        self._options = strategy.options
+        self._thread = thread
+        self._question = question
+        self._lost: list[str] = []
+
+    async def answer(self) -> Thought:
+        """Split, map, collapse, reduce."""
+        notes = await self._mapped(await self._parts())
+        notes = await self._fitting(numbered(notes))
+        return await self._reduced(notes)
+
+    async def _parts(self) -> list[Part]:
+        room = await self._room(map_messages(self._question, "", "", json=True), self._note_tokens)
+        if room < _LEAST_PART:
+            raise ReasoningError(
+                f"the question leaves {max(0, room)} of {self._thread.window} tokens for a part",
+                hint="ask a shorter question, or give the model a larger window",
+            )
+        limit = min(room, self._strategy.part_tokens)
+        parts = await parts_of(self._question.documents, limit, self._thread.measure)
+        affordable = self._spendable // min(_LEAST_NOTE, self._note_tokens)
+        most = min(self._strategy.parts, affordable)
+        if len(parts) > most:
+            limit_of = "setting `parts`" if most == self._strategy.parts else "budget"
+            self._lost.append(
+                f"{len(parts) - most} of {len(parts)} parts were not read ({limit_of})"
+            )
+        return parts[:most]
+
+    async def _mapped(self, parts: Sequence[Part]) -> list[Note]:
+        """A note on each of `parts` that says something, in their order."""
+        share = min(self._note_tokens, self._spendable // max(1, len(parts)))
+        jobs = [(f"part{n}", self._mapping(part, share)) for n, part in enumerate(parts, 1)]
+        found = await self._thread.fork("map", jobs, role="map") if jobs else ()
+        failed = sum(note is None for note in found)
+        if failed:
+            self._lost.append(f"{failed} of {len(parts)} parts could not be read")
+        return [note for notes in found for note in notes or ()]
+
+    def _mapping(self, part: Part, share: int) -> Job[tuple[Note, ...]]:
+        async def read(thread: Asking) -> tuple[Note, ...]:
+            messages = map_messages(
+                self._question, part.document.name, part.text, json=thread.constrains
+            )
+            text = await self._said(thread, "read", messages, share, quotes=True)
+            written = read_note(text)
+            notes = () if written is None else (looked_up(written, part),)
+            thread.returns(notes[0].information if notes else "")
+            return notes
+
+        return read
+
+    async def _fitting(self, notes: list[Note]) -> list[Note]:
+        """As many notes as the last prompt has room for; neighbours are merged until they fit."""
+        room = await self._room(reduce_messages(self._question, ()), self._options.answer_tokens)
+        for number in range(1, self._options.rounds + 1):
+            sizes = await self._sizes(notes)
+            if await self._fits(notes, sizes, room):
+                return notes
+            inside = await self._room(
+                collapse_messages(self._question, (), json=True), self._note_tokens
+            )
+            groups = grouped(sizes, inside)
+            if len(groups) == len(notes):
+                break
+            notes = await self._collapsed(number, [[notes[n] for n in group] for group in groups])
+        return await self._dropped(notes, room)
+
+    async def _collapsed(self, number: int, groups: Sequence[list[Note]]) -> list[Note]:
+        share = min(self._note_tokens, self._spendable // len(groups))
+        jobs = [(f"group{n}", self._merging(group, share)) for n, group in enumerate(groups, 1)]
+        found = await self._thread.fork(f"collapse{number}", jobs, role="collapse")
+        kept: list[Note] = []
+        for group, note in zip(groups, found, strict=True):
+            if note is None:
+                self._lost.append(
+                    f"{len(group)} notes could not be merged: only the surest is kept"
+                )
+            kept.append(note or surest(group, 1)[0])
+        return kept
+
+    def _merging(self, group: list[Note], share: int) -> Job[Note]:
+        async def merge(thread: Asking) -> Note:
+            if len(group) == 1:
+                return group[0]
+            messages = collapse_messages(self._question, group, json=thread.constrains)
+            text = await self._said(thread, "merge", messages, share, quotes=False)
+            written = read_note(text)
+            if written is None:
+                return surest(group, 1)[0]
+            note = merged(written, _SOURCE.findall(written.sources), group)
+            thread.returns(note.information)
+            return note
+
+        return merge
+
+    async def _dropped(self, notes: list[Note], room: int) -> list[Note]:
+        """What is left when merging does not help: the surest notes that fit, and at least one."""
+        sizes = dict(zip(map(id, notes), await self._sizes(notes), strict=True))
+        room -= await self._thread.measure(conflicts(notes))
+        keep = len(notes)
+        while keep > 1 and sum(sizes[id(note)] for note in surest(notes, keep)) > room:
+            keep -= 1
+        if keep < len(notes):
+            left_out = len(notes) - keep
+            self._lost.append(f"{left_out} of {len(notes)} notes, the least sure, are left out")
+        return surest(notes, keep)
+
+    async def _sizes(self, notes: Sequence[Note]) -> list[int]:
+        return [await self._thread.measure(shown(note, len(notes))) + 2 for note in notes]
+
+    async def _fits(self, notes: Sequence[Note], sizes: Sequence[int], room: int) -> bool:
+        return sum(sizes) + await self._thread.measure(conflicts(notes)) <= room
+
+    async def _reduced(self, notes: list[Note]) -> Thought:
+        messages = reduce_messages(self._question, notes)
+        said = await self._thread.ask(
+            "reduce",
+            messages,
+            max_tokens=self._options.answer_tokens,
+            schema=self._question.schema,
+        )
+        why = f"{len(notes)} notes were reduced"
+        answer = said.text
+        if not said.ok:
+            ranked = weigh(notes)
+            if not ranked and said.status == "failed":
+                raise ReasoningError(f"there is no answer: {said.reason}")
+            answer = ranked[0][0] if ranked else ""
+            why = f"the surest answer of {len(notes)} notes: {said.reason or 'nothing was written'}"
+        known = tuple(piece for note in notes for piece in note.evidence)
+        cited = Cited(answer) if self._question.schema else check_markers(answer, known)
+        if cited.forged:
+            why += f"; it cited what is not there: {', '.join(cited.forged)}"
+        if known and not cited.evidence:
+            why += "; it cites nothing, so all that it was made of is listed"
+        tree, counts = self._thread.finish(cited.answer, why)
+        return Thought(
+            cited.answer,
+            tree=tree,
+            counts=counts,
+            lost="; ".join(self._lost),
+            why=why,
+            evidence=cited.evidence or known,
+        )
+
+    async def _said(
+        self,
+        thread: Asking,
+        name: str,
+        messages: tuple[Message, ...],
+        share: int,
+        *,
+        quotes: bool,
+    ) -> str:
+        """What the model says. Raises: `ReasoningError` when it cannot be asked."""
+        keep = self._options.answer_tokens
+        schema = note_schema(quotes=quotes)
+        said = await thread.ask(name, messages, max_tokens=share, keep=keep, schema=schema)
+        if said.status in ("failed", "refused"):
+            raise ReasoningError(said.reason)
+        return said.text
+
+    @property
+    def _note_tokens(self) -> int:
+        """Of a note, and at most a quarter of the window."""
+        return min(self._strategy.note_tokens, max(1, self._thread.window // 4))
+
+    @property
+    def _spendable(self) -> int:
+        """Tokens that are left for notes."""
+        return max(0, self._thread.tokens_left - self._options.answer_tokens)
+
+    async def _room(self, messages: Sequence[Message], answer_tokens: int) -> int:
+        """How many tokens may be added to `messages` so that an answer still fits."""
+        prompt = "\n".join(message.content for message in messages)
+        return self._thread.window - answer_tokens - await self._thread.measure(prompt) - _SLACK
