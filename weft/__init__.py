@@ -10,6 +10,7 @@
     result = await flow.run(topic="rivers")     # or flow.run_sync(topic="rivers")
 
     answer = await weft.ask("Which river is longer?", tools=[search])   # a model plans the calls
+    thought = await weft.think("Which river is longer?", strategy="sample")  # samples, threads
 
 Names are loaded when they are first used, so `import weft` is light.
 """
@@ -23,18 +24,29 @@ if TYPE_CHECKING:
     from weft.agents.agent import AgentOptions, Answer
     from weft.agents.tools import Isolation, Tool, Toolbox, ToolContext, tool
     from weft.core.budget import Budget
+    from weft.reasoning.options import ThinkOptions
+    from weft.reasoning.question import Document, Question
+    from weft.reasoning.thought import Thought
     from weft.workflow import Flow, FlowResult, FlowRun, json_schema, load, loads
-    from weft.workflow.asking import AskSettings, ask, ask_sync
+    from weft.workflow.asking import ask, ask_sync
+    from weft.workflow.question_run import AskSettings
+    from weft.workflow.thinking import think, think_sync
+    from weft.workflow.thought_model import ThoughtModel
 
 _HOMES = {
     "AgentOptions": "weft.agents.agent",
     "Answer": "weft.agents.agent",
-    "AskSettings": "weft.workflow.asking",
+    "AskSettings": "weft.workflow.question_run",
     "Budget": "weft.core.budget",
+    "Document": "weft.reasoning.question",
     "Flow": "weft.workflow",
     "FlowResult": "weft.workflow",
     "FlowRun": "weft.workflow",
     "Isolation": "weft.agents.tools",
+    "Question": "weft.reasoning.question",
+    "ThinkOptions": "weft.reasoning.options",
+    "Thought": "weft.reasoning.thought",
+    "ThoughtModel": "weft.workflow.thought_model",
     "Tool": "weft.agents.tools",
     "ToolContext": "weft.agents.tools",
     "Toolbox": "weft.agents.tools",
@@ -43,6 +55,8 @@ _HOMES = {
     "json_schema": "weft.workflow",
     "load": "weft.workflow",
     "loads": "weft.workflow",
+    "think": "weft.workflow.thinking",
+    "think_sync": "weft.workflow.thinking",
     "tool": "weft.agents.tools",
 }
 __version__ = "0.1.0"
@@ -51,10 +65,15 @@ __all__ = [
     "Answer",
     "AskSettings",
     "Budget",
+    "Document",
     "Flow",
     "FlowResult",
     "FlowRun",
     "Isolation",
+    "Question",
+    "ThinkOptions",
+    "Thought",
+    "ThoughtModel",
     "Tool",
     "ToolContext",
     "Toolbox",
@@ -64,6 +83,8 @@ __all__ = [
     "json_schema",
     "load",
     "loads",
+    "think",
+    "think_sync",
     "tool",
 ]
 

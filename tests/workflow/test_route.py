@@ -120,7 +120,7 @@ outputs: {x: "{{ a }}"}
         ("model: x", "has no `among`", "add `among:`"),
         ("among: []", "`among` is empty", "at least one"),
         ("among: [smal]", "no model called `smal`", "did you mean `small`?"),
-        ("among: [auto]", "among itself", "name other models"),
+        ("among: [auto]", "made of itself", "name other models"),
         ("among: [small], model: x", "`model` does not go with `use: route`", "`weights`"),
         ("among: [small], options: {a: 1}", "`options` does not go", "`among`"),
         ("among: {small: {los: 1}}", "unknown key `los`", "`loss`"),
@@ -157,7 +157,7 @@ def test_a_circle_of_choices_and_a_stranger_as_predictor(tmp_path: Path) -> None
     }
     made = weft.Flow("circle", models=models)
     made.output(text=made.model("a", "Hello"))
-    with pytest.raises(BuildError, match="among itself"):
+    with pytest.raises(BuildError, match="made of itself"):
         made.check()
     train([LossRow("x", "other", 1.0)]).save(tmp_path / "choice.json")
     with pytest.raises(SourceError, match="knows none") as raised:

@@ -5,12 +5,11 @@ Knows no HTTP, and no workflow that has to ask a person.
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 
-from weft.core.errors import CapabilityError, ModelUnavailable
-from weft.core.events import Event, NodeFinished
+from weft.core.errors import ModelUnavailable
+from weft.core.events import Event, Listener, NodeFinished
 from weft.core.ids import RunId
 from weft.core.ports import (
     Capabilities,
@@ -20,10 +19,12 @@ from weft.core.ports import (
     ReasoningDelta,
     TextDelta,
 )
-from weft.core.values import AUTOREGRESSIVE, Completion
+from weft.core.values import Completion
 from weft.workflow.chat_answer import Speech, answer_of, as_text, speaker_of
 from weft.workflow.chat_inputs import ChatInputs
+from weft.workflow.chat_only import check_chat_only
 from weft.workflow.flow import Flow
+from weft.workflow.heard import HeardRuns
 from weft.workflow.models import ModelSource
 from weft.workflow.result import FlowResult
 from weft.workflow.run import FlowRun
@@ -65,8 +66,7 @@ class FlowModel:
         self.inputs = ChatInputs(flow.document)
         self._answer = answer_of(flow.document)
         self._speaker = speaker_of(flow.document)
-        self._tasks: set[asyncio.Task[FlowResult]] = set()
-        self._closed = False
+        self._runs = HeardRuns()
 
     @property
     def model(self) -> str:
@@ -83,64 +83,40 @@ class FlowModel:
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `ModelClient`. Raises: also `InputError`, and `RunError`s that name the node."""
         self._check(request)
-        events: asyncio.Queue[Event | None] = asyncio.Queue()
-        task = asyncio.create_task(self._start(request, events).wait())
-        self._tasks.add(task)
-        task.add_done_callback(lambda _: events.put_nowait(None))
         live = request.extra.get("stream") is not False
         speech = Speech(self._flow.nodes, self._speaker if live else None)
         reasoning = ""
-        try:
-            while (event := await events.get()) is not None:
+        async with self._runs.start(lambda listener: self._start(request, listener)) as heard:
+            async for event in heard.events():
                 if self._progress and (line := self._line(event)):
                     reasoning += line
                     yield ReasoningDelta(line)
                 if text := speech.heard(event):
                     yield TextDelta(text)
-            if task.cancelled():
+            if heard.cancelled:
                 raise self._is_closed()
-            result = task.result()
-            answer = self._said(result)
+            answer = self._said(heard.result)
             if text := speech.rest(answer):
                 yield TextDelta(text)
-            yield Completion(answer, usage=result.usage, model=self.model, reasoning=reasoning)
-        finally:
-            task.cancel()
-            await asyncio.wait((task,))
-            self._tasks.discard(task)
+            usage = heard.result.usage
+        yield Completion(answer, usage=usage, model=self.model, reasoning=reasoning)
 
     async def aclose(self) -> None:
-        self._closed = True
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._runs.aclose()
 
     def _check(self, request: ModelRequest) -> None:
-        if self._closed:
+        if self._runs.closed:
             raise self._is_closed()
-        asked = {
-            "prompt token ids": bool(request.prompt_token_ids),
-            "tools": bool(request.tools) and request.tool_choice != "none",
-            "an answer that fits a schema": request.schema is not None,
-            "an answer in a grammar": request.grammar is not None,
-            "going on with an answer": request.continues,
-            "logprobs": request.logprobs,
-            "adapters": request.adapter is not None,
-            f"the decoder {request.decode.method!r}": request.decode != AUTOREGRESSIVE,
-        }
-        for what, wanted in asked.items():
-            if wanted:
-                hint = "the workflow itself says what its models are asked"
-                raise CapabilityError(f"{self.model} is a workflow: no {what}", hint=hint)
+        hint = "the workflow itself says what its models are asked"
+        check_chat_only(request, f"{self.model} is a workflow", hint)
 
-    def _start(self, request: ModelRequest, events: asyncio.Queue[Event | None]) -> FlowRun:
+    def _start(self, request: ModelRequest, listener: Listener) -> FlowRun:
         said_s = self._flow.document.run.deadline
         times = [limit for limit in (said_s, request.timeout_s) if limit is not None]
         seed = request.sampling.seed
         return self._flow.start(
             self.inputs.of(request.messages, request.extra.get("inputs")),
-            listeners=(events.put_nowait,),
+            listeners=(listener,),
             models=self._models,
             deadline_s=min(times) if times else None,
             seed=None if seed is None else seed % _SEEDS,

@@ -5,7 +5,6 @@ Puts tools, a model and an agent loop together. Knows no loop itself: see `weft.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,94 +14,35 @@ from weft.agents.agent import Agent, AgentOptions, Answer
 from weft.agents.loops import make_agent
 from weft.agents.merged import merged
 from weft.agents.reuse import ReusingTools
-from weft.core.budget import Budget
 from weft.core.errors import AgentError, BuildError
-from weft.core.events import Listener, Outcome
-from weft.core.ids import NodeId, run_id
-from weft.core.ports import Clock, ModelClient, ToolRunner
-from weft.engine import Ask, Graph, Limit, Node, Run, RunOptions
-from weft.workflow.models import Models
+from weft.core.ports import ModelClient, ToolRunner
+from weft.workflow.models import DEFAULT_MODEL, Models
 from weft.workflow.planned import flow_of
-from weft.workflow.result import FlowResult
+from weft.workflow.question_run import ANSWER, AskSettings, QuestionRun, run_here
 from weft.workflow.tool_sources import Toolish, ToolSources
 
-ANSWER = NodeId("answer")
-DEFAULT_MODEL = "local:smollm2-135m-instruct"
 
+class AskRun(QuestionRun):
+    """One question under way: see `QuestionRun`.
 
-@dataclass(frozen=True, slots=True)
-class AskSettings:
-    """How a question is run: who listens, and within which bounds.
-
-    concurrency   at most so many calls at once
-    deadline_s    seconds until the run ends with what it has
-    budget        tokens, seconds and money that may be spent
+    Raises, when it is made: `BuildError` for an empty question.
     """
-
-    listeners: Iterable[Listener] = ()
-    concurrency: int | None = None
-    deadline_s: float | None = None
-    budget: Budget | None = None
-    clock: Clock | None = None
-
-
-class AskRun:
-    """One question under way. Like `FlowRun`: `wait` carries it out, `cancel` ends it."""
 
     def __init__(self, agent: Agent, question: str, settings: AskSettings) -> None:
         if not question.strip():
             raise BuildError("the question is empty", hint='weft ask "which is cheaper, ...?"')
-        limit = None if settings.budget is None else Limit(settings.budget)
-        self._run = Run(
-            Graph("ask", [Node(ANSWER, agent.work(question), kind="agent")], [ANSWER]),
-            RunOptions(settings.concurrency, deadline_s=settings.deadline_s, limit=limit),
-            run=run_id("ask", {"question": question, "agent": agent.name}),
-            clock=settings.clock,
-            listeners=settings.listeners,
-        )
-        self.outcome = Outcome("cancelled")
+        identity = {"question": question, "agent": agent.name}
+        super().__init__("ask", agent.work(question), "agent", identity, settings)
 
-    async def wait(self) -> FlowResult:
-        """Run to the end. The output `answer` is missing when there is none, and says why."""
-        result = await self._run.wait()
-        self.outcome = result.outcomes[ANSWER]
-        outputs: dict[str, Any] = {}
-        missing: dict[str, str] = {}
-        if self.outcome.ok:
-            outputs["answer"] = self.found.value
-        else:
-            missing["answer"] = str(self.outcome.failure or "nothing was answered")
-        return FlowResult(
-            result.run,
-            result.status,
-            outputs,
-            missing,
-            result.outcomes,
-            result.usage,
-            result.wall_s,
-            result.reasons,
-            result.leaked,
-        )
+    def answer_in(self, value: Answer) -> Any:
+        return value.value
 
     @property
     def found(self) -> Answer:
         """The answer with its calls and plans. Raises: `AgentError` when there is none."""
         if not isinstance(self.outcome.value, Answer):
-            raise AgentError(str(self.outcome.failure or "nothing was answered"), node=ANSWER)
+            raise AgentError(self.why_not, node=ANSWER)
         return self.outcome.value
-
-    def cancel(self, reason: str = "cancelled") -> None:
-        """End the run soon, keeping what is done; `wait` then returns."""
-        self._run.cancel(reason)
-
-    def answer(self, node: NodeId, value: Any) -> None:
-        """Answer the question of `node`. Raises: `UnknownReference` when it asks none."""
-        self._run.answer(node, value)
-
-    @property
-    def questions(self) -> Mapping[NodeId, Ask]:
-        """The nodes that wait for a person."""
-        return self._run.questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +119,4 @@ def ask_sync(question: str, **given: Any) -> Answer:
 
     Raises: what `ask` raises, and `BuildError` inside an event loop.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(ask(question, **given))
-    raise BuildError("ask_sync inside an event loop", hint="write: await weft.ask(...)")
+    return run_here(lambda: ask(question, **given), "ask")

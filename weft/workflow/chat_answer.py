@@ -45,7 +45,8 @@ def speaks(step: Step | None) -> bool:
     """True for a node whose value is the text that a model streams."""
     if not isinstance(step, ModelNode):
         return False
-    return step.output_schema is None and step.samples is None and not step.tools
+    several = step.samples is not None or step.think is not None
+    return step.output_schema is None and not several and not step.tools
 
 
 class Speech:

@@ -13,13 +13,17 @@ from pydantic import TypeAdapter, ValidationError
 from weft.core.errors import BuildError, WeftError
 from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
 from weft.core.values import Message
-from weft.workflow.clients import local, openai, route, vllm
+from weft.workflow.check.thinking import check_strategy
+from weft.workflow.clients import local, openai, route, think, vllm
+from weft.workflow.clients.composed import Composed, check_composed, is_composed
 from weft.workflow.document.declarations import Model, ModelSpec
 from weft.workflow.document.defects import first_defect
 from weft.workflow.imports import build_error, function_of
 from weft.workflow.unit import Unit
 
-_KINDS = {"local": local, "openai": openai, "route": route, "vllm": vllm}
+DEFAULT_MODEL = "local:smollm2-135m-instruct"
+"""The model of who names none."""
+_KINDS = {"local": local, "openai": openai, "route": route, "think": think, "vllm": vllm}
 _DECLARED: TypeAdapter[ModelSpec] = TypeAdapter(Model)
 
 
@@ -41,7 +45,7 @@ class Models:
 
     def __init__(self) -> None:
         self._clients: dict[str, ModelClient] = {}
-        self._routes = route.Routes(self.client)
+        self._composed = Composed(self.client)
         self._local: Any = None
 
     async def __aenter__(self) -> Models:
@@ -53,8 +57,9 @@ class Models:
     def client(self, unit: Unit, name: str) -> ModelClient:
         if name in unit.clients:
             return unit.clients[name]
-        spec = unit.document.models[name]
-        return self._routes.client(unit, name) if spec.use == "route" else self._shared(spec, unit)
+        if is_composed(unit, name):
+            return self._composed.client(unit, name)
+        return self._shared(unit.document.models[name], unit)
 
     def of(self, declared: str | Mapping[str, Any]) -> ModelClient:
         """The client of a model declared as under `models` of a workflow: `local:NAME`, say.
@@ -122,13 +127,13 @@ class GivenModels:
     def __init__(self, given: Mapping[str, ModelClient], rest: ModelSource) -> None:
         self._given = given
         self._rest = rest
-        self._routes = route.Routes(self.client)
+        self._composed = Composed(self.client)
 
     def client(self, unit: Unit, name: str) -> ModelClient:
         if name in self._given:
             return self._given[name]
-        if route.among_of(unit, name):  # some of those may be given
-            return self._routes.client(unit, name)
+        if is_composed(unit, name):  # some of what it is made of may be given
+            return self._composed.client(unit, name)
         return self._rest.client(unit, name)
 
 
@@ -140,7 +145,7 @@ def check_model(spec: ModelSpec) -> None:
     if spec.use in _KINDS:
         _KINDS[spec.use].check(spec)
     elif ":" not in spec.use:
-        hint = "use local, vllm, openai, route, or a function: ./file.py:name"
+        hint = "use local, vllm, openai, route, think, or a function: ./file.py:name"
         raise BuildError(f"there is no kind of model {spec.use!r}", hint=hint)
 
 
@@ -151,16 +156,20 @@ def check_models(unit: Unit, given: Container[str] = ()) -> None:
             continue
         try:
             check_model(spec)
-            if spec.use == "route":
-                route.check_route(unit, name)
+            if is_composed(unit, name):
+                check_composed(unit, name)
             elif ":" in spec.use:
                 _factory(unit, spec)
         except WeftError as error:
             unit.fail(build_error(error), ("models", name, _key(spec, error)))
+        if spec.think is not None:
+            check_strategy(unit, spec.think, ("models", name, "think"))
 
 
 def _key(spec: ModelSpec, error: WeftError) -> str:
     """The key that an error of a declaration is about."""
+    if spec.use == "think":
+        return "model"
     if spec.use == "route":
         return "predictor" if spec.predictor and spec.predictor in error.message else "among"
     return "options" if "option" in error.message else "use"

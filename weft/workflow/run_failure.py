@@ -50,7 +50,7 @@ def why_missing(document: Document, result: FlowResult, output: str) -> WeftErro
         assert failure is not None
         before = _failed(result, _sources(document.nodes[node]))
         if failure.error != _CUT_OFF or before is None:
-            return _error(failure, node)
+            return error_of(failure, node)
         node = before
     return NodeFailed(f"there is no {output}: {result.missing[output]}")
 
@@ -59,7 +59,7 @@ def why_failed(result: FlowResult) -> WeftError:
     """The first failure that the run did not get over."""
     for node, outcome in result.outcomes.items():
         if outcome.failure is not None and f"{node} failed: {outcome.failure}" in result.reasons:
-            return _error(outcome.failure, node)
+            return error_of(outcome.failure, node)
     return NodeFailed("; ".join(result.reasons) or f"the run {result.status}")
 
 
@@ -76,7 +76,8 @@ def _sources(step: Step) -> set[str]:
     return {*names_of(step), *inner_names(step), *step.after, *joined}
 
 
-def _error(failure: Failure, node: NodeId) -> WeftError:
+def error_of(failure: Failure, node: NodeId) -> WeftError:
+    """What went wrong in `node`, as an error that callers of a model know how to take."""
     if failure.error in _LATE:
         return ModelTimeout(failure.message, node=node)
     kind = _KINDS.get(failure.error)

@@ -108,6 +108,8 @@ def _model(step: ModelNode) -> Iterator[Use]:
     yield from uses_of(step.arguments, "with")
     yield from uses_of(step.system, "system", bound=bound)
     yield from uses_of(step.prompt, "prompt", bound=bound)
+    if step.think is not None:
+        yield from uses_of(step.think.documents, "think", "documents", bound=bound)
 
 
 def _choice(step: MapNode | JoinNode) -> Iterator[Use]:

@@ -15,6 +15,7 @@ from weft.core.schema import at, mismatch
 from weft.core.values import JsonSchema, ToolSpec
 from weft.workflow.check.arguments import Parameters, check_arguments, check_call
 from weft.workflow.check.infer import INTEGER, LIST, STRING, element, infer, is_part
+from weft.workflow.check.thinking import check_think
 from weft.workflow.document import Block, Body, NodeSpec
 from weft.workflow.document.leaves import (
     AskNode,
@@ -239,14 +240,19 @@ class Types:
                 for index in _choices(step):
                     self._check_choice(step, index, path, scope)
             case ModelNode():
-                for index, tool in enumerate(step.tools):
-                    if source_of(self._unit, tool) != (tool, ""):  # a server stands for all it has
-                        self._spec(tool, (*path, "tools", index))
+                self._check_model(step, path)
             case WorkflowNode():
                 unit = self._unit.includes[step.workflow]
                 parameters = Parameters.of_workflow(unit.document)
                 check_arguments(self._unit, parameters, step.arguments, path, scope.look)
                 self._include(step).check()
+
+    def _check_model(self, step: ModelNode, path: Path) -> None:
+        for index, tool in enumerate(step.tools):
+            if source_of(self._unit, tool) != (tool, ""):  # a server stands for all it has
+                self._spec(tool, (*path, "tools", index))
+        if step.think is not None:
+            check_think(self._unit, step.think, step.model, (*path, "think"))
 
     def _choice(self, step: ToolNode, index: int, path: Path) -> ToolSpec:
         """The tool that the node calls, or for an index from 1 one of its alternatives."""

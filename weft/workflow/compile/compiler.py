@@ -16,6 +16,7 @@ from weft.workflow.compile.model import model
 from weft.workflow.compile.names import Names
 from weft.workflow.compile.policy import policy_of, retry_of
 from weft.workflow.compile.services import Services
+from weft.workflow.compile.thinking import think
 from weft.workflow.compile.warming import warming
 from weft.workflow.document import Block, Body, Step
 from weft.workflow.document.leaves import (
@@ -148,6 +149,8 @@ class Compiler:
                 return function.call(step, unit, services)
             case ReduceNode():
                 return function.reduce(step, unit, services)
+            case ModelNode() if step.think is not None:
+                return think(step, unit, services)
             case ModelNode():
                 return model(step, unit, services, retry_of(step.retry))
             case JoinNode():

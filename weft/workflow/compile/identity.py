@@ -58,10 +58,10 @@ def _declarations(step: Step, unit: Unit) -> list[object]:
 
 
 def _model(name: str, unit: Unit) -> list[object]:
-    """The declaration of a model; of a choice those of its models, and what it has learnt."""
+    """The declaration of a model, those of the models behind it, and what a choice has learnt."""
     spec = unit.document.models[name]
     found: list[object] = [spec.model_dump(mode="json")]
-    for other in spec.among or ():
+    for other in spec.behind:
         found += _model(other, unit)
     return found + _content(spec.predictor, unit)
 

@@ -18,7 +18,8 @@ from weft.workflow.expressions import template, value_template
 from weft.workflow.unit import Unit
 from weft.workflow.values import violation
 
-_NEXT_SEED = 1_000_003
+NEXT_SEED = 1_000_003
+"""How far the seeds of two attempts of one node are apart."""
 _GRACE_S = 1.0
 
 
@@ -59,14 +60,12 @@ class _Ask:
         self._arguments = value_template(step.arguments)
         self._prompt = template(step.prompt)
         self._system = None if step.system is None else template(step.system)
-        declared = unit.document.models.get(step.model)
-        served = declared is not None and declared.use in ("openai", "vllm")
-        self._adapter = declared.options.get("adapter") if declared and served else None
+        self._adapter = adapter_of(step.model, unit)
 
     def work(self, seed: int | None) -> Work:
         async def work(context: NodeContext, inputs: Inputs) -> Any:
             # A repetition with the same seed would fail in the same way.
-            offset = (context.attempt - 1) * _NEXT_SEED
+            offset = (context.attempt - 1) * NEXT_SEED
             tools = await self._services.tools.offered(self._unit, self._step.tools)
             request = self._request(context, inputs, None if seed is None else seed + offset, tools)
             client = self._services.models.client(self._unit, self._step.model)
@@ -119,7 +118,15 @@ class _Ask:
             return {"text": completion.text, "tool_calls": _calls(completion, tools)}
         if self._step.output_schema is None:
             return completion.text
-        return _parsed(completion, self._step.output_schema)
+        cut_off = completion.finish_reason == "length"
+        return parsed(completion.text, self._step.output_schema, cut_off=cut_off)
+
+
+def adapter_of(model: str, unit: Unit) -> str | None:
+    """The adapter that calls of the model which `unit` calls `model` go to."""
+    declared = unit.document.models.get(model)
+    served = declared is not None and declared.use in ("openai", "vllm")
+    return declared.options.get("adapter") if declared and served else None
 
 
 def _smaller(wanted: int | None, left: int | None) -> int | None:
@@ -133,8 +140,9 @@ def _later(left_s: float | None) -> float | None:
     return None if left_s is None else left_s + _GRACE_S
 
 
-def _parsed(completion: Completion, schema: JsonSchema) -> Any:
-    value = _json(completion.text, "the answer", completion.finish_reason == "length")
+def parsed(text: str, schema: JsonSchema, *, cut_off: bool = False) -> Any:
+    """The value of an answer that is JSON. Raises: `ModelOutputError` when it does not fit."""
+    value = _json(text, "the answer", cut_off)
     why = violation(value, schema)
     if why is not None:
         raise ModelOutputError(f"the answer does not fit the schema: {why}")

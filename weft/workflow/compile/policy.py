@@ -22,9 +22,11 @@ def policy_of(
 ) -> Policy:
     """The policy of one node. `stand_in` makes the node that replaces it, by name.
 
-    The calls of a node that samples, or chooses among tools, are nodes with policies of their own.
+    The calls of a node that samples, thinks, or chooses among tools are nodes with policies of
+    their own; what thinks is repeated as a whole.
     """
     samples = isinstance(step, ModelNode) and step.samples is not None
+    thinks = isinstance(step, ModelNode) and step.think is not None
     choices = isinstance(step, ToolNode) and bool(step.alternatives)
     return Policy(
         timeout_s=None if choices else step.timeout,
@@ -32,7 +34,7 @@ def policy_of(
         fallback=stand_in(step.fallback) if step.fallback else None,
         default=value_template(step.default).render(names.inputs) if step.has_default else MISSING,
         on_failure=step.on_failure,
-        resource=None if samples or choices else resource,
+        resource=None if samples or thinks or choices else resource,
         cache=cache,
         limit=limit_of(step.budget),
         spends=isinstance(step, ModelNode),

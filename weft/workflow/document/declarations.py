@@ -12,6 +12,7 @@ from weft.workflow.document.part import Part
 from weft.workflow.document.quantity import Duration, Size
 from weft.workflow.document.routing import Among, WeightsSpec
 from weft.workflow.document.schemas import SchemaSpec
+from weft.workflow.document.thinking import Think
 from weft.workflow.values import violation
 
 
@@ -67,12 +68,14 @@ class ModelSpec(Part):
     use: str = Field(
         description="`local`: in this process. `vllm`: served by vLLM, which is started unless it "
         "runs. `openai`: any OpenAI-compatible server. `route`: for each call the best among other "
-        "models. Or a function that makes a client: `./file.py:name`, `package.module:name`.",
+        "models. `think`: another model, by a reasoning strategy. Or a function that makes a "
+        "client: `./file.py:name`, `package.module:name`.",
         min_length=1,
     )
     model: str = Field(
         default="",
-        description="The model's name, as the server or `weft model list` calls it.",
+        description="The model's name, as the server or `weft model list` calls it; of `think` the "
+        "name of another model of the file.",
     )
     base_url: Addresses | None = Field(
         default=None,
@@ -97,24 +100,35 @@ class ModelSpec(Part):
         description="Of a route: a file of learnt losses, made by `weft.planner.choice.train`.",
         min_length=1,
     )
+    think: Think | None = Field(
+        default=None, description="Of a model that thinks: the strategy and its caps."
+    )
+
+    @property
+    def behind(self) -> tuple[str, ...]:
+        """The models of the document that stand behind this one; none for most."""
+        return (self.model,) if self.use == "think" else tuple(self.among or ())
 
     @model_validator(mode="after")
-    def _route_or_model(self) -> ModelSpec:
-        is_route = self.use == "route"
-        needed, its_own = ("among", _OF_ROUTES) if is_route else ("model", _OF_OTHERS)
-        foreign = _OF_OTHERS if is_route else _OF_ROUTES
-        if needed not in self.model_fields_set or not getattr(self, needed):
-            context: dict[str, Any] = {"key": needed, "hint": f"add `{needed}:`"}
-            raise PydanticCustomError("origin", "the model has no `{key}`", context)
-        for key in sorted(foreign & self.model_fields_set):
+    def _its_own_keys(self) -> ModelSpec:
+        needed, its_own = _OWN_KEYS.get(self.use, _KEYS_OF_OTHERS)
+        for key in needed:
+            if key not in self.model_fields_set or not getattr(self, key):
+                context: dict[str, Any] = {"key": key, "hint": f"add `{key}:`"}
+                raise PydanticCustomError("origin", "the model has no `{key}`", context)
+        for key in sorted(self.model_fields_set - its_own - {"use"}):
             hint = f"it has {', '.join(f'`{own}`' for own in sorted(its_own))}"
             context = {"key": key, "use": self.use, "hint": hint, "where": [key]}
             raise PydanticCustomError("origin", "`{key}` does not go with `use: {use}`", context)
         return self
 
 
-_OF_ROUTES = frozenset(("among", "weights", "predictor"))
-_OF_OTHERS = frozenset(("model", "base_url", "api_key_env", "options"))
+_OWN_KEYS = {
+    "route": (("among",), frozenset(("among", "weights", "predictor"))),
+    "think": (("model", "think"), frozenset(("model", "think"))),
+}
+"""By kind of model the keys that it needs, and all that it has beside `use`."""
+_KEYS_OF_OTHERS = (("model",), frozenset(("model", "base_url", "api_key_env", "options")))
 _SHORT = ("local", "vllm")
 
 

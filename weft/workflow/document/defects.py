@@ -19,6 +19,7 @@ from weft.workflow.document.nodes import KIND_NAMES, KINDS, Block, tag
 from weft.workflow.document.openapi import OpenApiUse
 from weft.workflow.document.routing import AmongSpec, PriceSpec, WeightsSpec
 from weft.workflow.document.settings import BudgetSpec, CacheSpec, RetrySpec, RunSpec
+from weft.workflow.document.thinking import NodeThinkSpec
 
 Path = tuple[str | int, ...]
 
@@ -44,6 +45,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "openapi": OpenApiUse,
     "weights": WeightsSpec,
     "price": PriceSpec,
+    "think": NodeThinkSpec,
 }
 _SECTIONS: Mapping[str, type[BaseModel]] = {"models": ModelSpec, "tools": ToolUse}
 _SEE = "`weft schema` tells what goes where"

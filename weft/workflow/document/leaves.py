@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from weft.workflow.document.alternatives import Alternative, AlternativeSpec
 from weft.workflow.document.part import Name, Template, Value
 from weft.workflow.document.schemas import SchemaSpec
 from weft.workflow.document.settings import Positive
 from weft.workflow.document.step import Step
+from weft.workflow.document.thinking import NodeThink
 
 Arguments = dict[str, Value]
 JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
@@ -100,6 +102,22 @@ class ModelNode(Step):
     tool_choice: Literal["auto", "none", "required"] = Field(
         default="auto", description="Whether the model may, must not or must call a tool."
     )
+    think: NodeThink | None = Field(
+        default=None,
+        description="Answer by a strategy of several model calls: its name, or a mapping.",
+    )
+
+    @model_validator(mode="after")
+    def _thinking_says_the_rest(self) -> ModelNode:
+        for key in sorted(self.model_fields_set & _NOT_THINKING) if self.think else ():
+            hint = "put it into `think`" if key in _INSIDE_THINKING else "make it another node"
+            context: dict[str, Any] = {"key": key, "hint": hint, "where": [key]}
+            raise PydanticCustomError("origin", "`{key}` does not go with `think`", context)
+        return self
+
+
+_INSIDE_THINKING = frozenset(("max_tokens", "temperature", "top_p", "seed"))
+_NOT_THINKING = _INSIDE_THINKING | {"top_k", "stop", "samples", "warm", "tools", "tool_choice"}
 
 
 class ReduceNode(Step):

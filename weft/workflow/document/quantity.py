@@ -1,6 +1,6 @@
-"""Durations and sizes as people write them: `500ms`, `30s`, `2m`, `1h`; `512KiB`, `1GiB`.
+"""Durations, sizes and tokens as people write them: `500ms`, `2m`; `512KiB`, `1GiB`; `20000tok`.
 
-A bare number is seconds, or bytes.
+A bare number is seconds, bytes, or tokens.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 _TEXT = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]+)\s*\Z", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TOKENS = {"tok": 1, "ktok": 1000}
 _BYTES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
@@ -25,6 +26,11 @@ def parse_duration(value: object) -> float:
 def parse_size(value: object) -> int:
     """Bytes. Raises: `ValueError` for what is not a size."""
     return math.ceil(_parse(value, _BYTES, "a size such as 64KiB, 512MiB or 1GB"))
+
+
+def parse_tokens(value: object) -> int:
+    """A number of tokens. Raises: `ValueError` for what is not one."""
+    return math.ceil(_parse(value, _TOKENS, "a number of tokens such as 20000, 20000tok or 20ktok"))
 
 
 def format_duration(seconds: float) -> str | float:
@@ -75,3 +81,10 @@ Size = Annotated[
     WithJsonSchema(_schema(_BYTES)),
 ]
 """Bytes as an int; written with a unit."""
+
+Tokens = Annotated[
+    int,
+    BeforeValidator(parse_tokens),
+    WithJsonSchema(_schema(_TOKENS)),
+]
+"""Tokens as an int; written with or without a unit."""

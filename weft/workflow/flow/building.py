@@ -122,6 +122,7 @@ class Builder(ABC):
         system: str | None = None,
         schema: object = None,
         tools: Sequence[str | Function] = (),
+        think: str | Mapping[str, object] | None = None,
         args: Mapping[str, object] | None = None,
         **values: object,
     ) -> Handle:
@@ -129,7 +130,8 @@ class Builder(ABC):
 
         `schema`, a Python type or a JSON Schema, makes the answer typed. Others: `max_tokens`,
         `temperature`, `top_p`, `top_k`, `stop`, `seed`, `samples`, `warm`. All further names become
-        names of the prompt: `flow.model("small", "Summarise {{ hit.text }}", hit=hit)`.
+        names of the prompt: `flow.model("small", "Summarise {{ hit.text }}", hit=hit)`. `think`
+        answers by a strategy: its name, or `{"strategy": "sample", "width": 16}`.
         """
         options, named = split(values, _OPTIONS)
         fields: dict[str, Any] = {key: named.pop(key) for key in _MODEL_FIELDS if key in named}
@@ -141,6 +143,8 @@ class Builder(ABC):
             fields["schema"] = schema_of(schema)
         if tools:
             fields["tools"] = [t if isinstance(t, str) else self._declare(t) for t in tools]
+        if think is not None:
+            fields["think"] = self._value(think)
         return self._add(fields, options, model)
 
     def workflow(

@@ -1,0 +1,66 @@
+"""A small strategy for tests of what is around strategies: `width` threads, the usual answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from weft.core.errors import ReasoningError
+from weft.core.ports import ModelClient
+from weft.core.values import Message
+from weft.engine import Inputs, NodeContext, Work
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.question import Question
+from weft.reasoning.settings import read_settings
+from weft.reasoning.strategies import STRATEGIES, Entry
+from weft.reasoning.thought import Thought
+from weft.reasoning.thread.asking import Asking
+
+
+class Chorus:
+    """Everything in the question reaches the model in one prompt."""
+
+    name = "chorus"
+
+    def __init__(self, model: ModelClient, options: ThinkOptions) -> None:
+        self._mood = read_settings(self.name, options.settings, {"mood": "calm"})["mood"]
+        self._model = model
+        self._options = options
+
+    def work(self, question: Question) -> Work:
+        texts = [f"{document.name}={document.text}" for document in question.documents]
+        system = Message("system", f"{question.system}|{self._mood}")
+        messages = (system, Message("user", " ".join([question.text, *texts])))
+
+        async def voice(thread: Asking) -> str:
+            said = await thread.ask("say", messages, schema=question.schema)
+            if said.status == "failed":
+                raise ReasoningError(said.reason)
+            thread.returns(said.text)
+            return said.text
+
+        async def work(context: NodeContext, _: Inputs) -> Thought:
+            thread = await Asking.begin(context, self._model, self._options)
+            jobs = [(f"voice{index}", voice) for index in range(self._options.width)]
+            said = [text for text in await thread.fork("voices", jobs) if text is not None]
+            if not said:
+                raise ReasoningError("nobody said anything")
+            answer, votes = Counter(said).most_common(1)[0]
+            tree, counts = thread.finish(answer, "all have ended")
+            return Thought(answer, tree=tree, counts=counts, why=f"{votes} voices agree")
+
+        return work
+
+
+def make(model: ModelClient, options: ThinkOptions) -> Chorus:
+    return Chorus(model, options)
+
+
+@contextmanager
+def registered() -> Iterator[None]:
+    """While the context is open, there is a strategy `chorus`."""
+    entry = Entry("tests.workflow.chorus:make", "several voices", "nobody", "any model", "a voice")
+    with patch.dict(STRATEGIES, {"chorus": entry}):  # type: ignore[arg-type]
+        yield

@@ -1,0 +1,34 @@
+"""That what a document says about thinking can be done. Asks no model."""
+
+from __future__ import annotations
+
+from weft.core.errors import BuildError, CycleError, UnknownReference
+from weft.reasoning.strategies import STRATEGIES
+from weft.workflow.clients.behind import thinker
+from weft.workflow.document.defects import closest
+from weft.workflow.document.thinking import ThinkSpec
+from weft.workflow.source import Path
+from weft.workflow.thinking_options import check_thinking, options_of
+from weft.workflow.unit import Unit
+
+
+def check_strategy(unit: Unit, spec: ThinkSpec, path: Path) -> None:
+    """Check the strategy at `path` and its settings. Raises: `BuildError`, at its place."""
+    if spec.strategy not in STRATEGIES:
+        hint = closest(spec.strategy, list(STRATEGIES))
+        unknown = UnknownReference(f"there is no strategy `{spec.strategy}`", hint=hint)
+        unit.fail(unknown, (*path, "strategy"))
+    try:
+        check_thinking(spec.strategy, options_of(spec))
+    except BuildError as error:
+        setting = next((key for key in spec.settings if repr(key) in error.message), None)
+        place = ("strategy",) if setting is None else ("settings", setting)
+        unit.fail(error, (*path, *place))
+
+
+def check_think(unit: Unit, spec: ThinkSpec, model: str, path: Path) -> None:
+    """Check how a node thinks, and that its `model` does not. Raises: `BuildError`."""
+    if (other := thinker(unit, model)) is not None:
+        hint = "name the model that it thinks with"
+        unit.fail(CycleError(f"the model `{other}` thinks already", hint=hint), path, at_key=True)
+    check_strategy(unit, spec, path)

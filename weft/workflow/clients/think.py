@@ -1,0 +1,35 @@
+"""`use: think`: another model of the document, which answers by a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from weft.core.errors import CycleError
+from weft.core.ports import ModelClient
+from weft.workflow.clients.behind import check_behind, thinker
+from weft.workflow.document.declarations import ModelSpec
+from weft.workflow.thinking_options import options_of
+from weft.workflow.thought_model import ThoughtModel
+from weft.workflow.unit import Unit
+
+
+def check(spec: ModelSpec) -> None:
+    """What is wrong with the declaration alone is found when the document is read."""
+
+
+def check_made(unit: Unit, name: str) -> None:
+    """Check what the model `name` thinks with; not the strategy. Raises: `BuildError`."""
+    spec = unit.document.models[name]
+    check_behind(unit, name)
+    if (other := thinker(unit, spec.model)) is not None:
+        hint = "name the model that it thinks with"
+        raise CycleError(f"the model `{other}` thinks already", hint=hint)
+
+
+def make(unit: Unit, name: str, client: Callable[[str], ModelClient]) -> ThoughtModel:
+    """The model `name` of `unit`, over the one that `client` gives. Raises: `BuildError`."""
+    check_made(unit, name)
+    spec = unit.document.models[name]
+    assert spec.think is not None
+    options = options_of(spec.think, seed=unit.document.run.seed)
+    return ThoughtModel(client(spec.model), spec.think.strategy, options, name=name)

@@ -1,0 +1,76 @@
+"""A model under the name that a document gives it. Adds nothing to what the model can do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
+
+from weft.core.ports import (
+    Capabilities,
+    ModelClient,
+    ModelEvent,
+    ModelRequest,
+    Startable,
+    Tokenizing,
+)
+from weft.core.values import Message
+
+
+def declared_model(client: ModelClient, name: str, adapter: str | None = None) -> ModelClient:
+    """`client` as a model called `name`, whose requests go to `adapter`; closed as `client` is.
+
+    The name is that of the slots which calls of the model take.
+    """
+    if isinstance(client, Tokenizing):
+        return _TokenizingModel(client, client, name, adapter)
+    return _DeclaredModel(client, name, adapter)
+
+
+class _DeclaredModel:
+    """Implements `ModelClient` and `Startable`."""
+
+    def __init__(self, client: ModelClient, name: str, adapter: str | None) -> None:
+        self._client = client
+        self._name = name
+        self._adapter = adapter
+
+    @property
+    def model(self) -> str:
+        return self._name
+
+    async def capabilities(self) -> Capabilities:
+        return await self._client.capabilities()
+
+    async def start(self, show: Callable[[str], None] | None = None) -> None:
+        if isinstance(self._client, Startable):
+            await self._client.start(show)
+
+    def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if self._adapter is not None:
+            request = replace(request, adapter=self._adapter)
+        return self._client.generate(request)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+class _TokenizingModel(_DeclaredModel):
+    """Implements `Tokenizing`, too."""
+
+    def __init__(
+        self, client: ModelClient, tokens: Tokenizing, name: str, adapter: str | None
+    ) -> None:
+        super().__init__(client, name, adapter)
+        self._tokens = tokens
+
+    async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
+        return await self._tokens.encode(text, special=special)
+
+    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        return await self._tokens.encode_chat(messages)
+
+    async def decode(self, token_ids: tuple[int, ...]) -> str:
+        return await self._tokens.decode(token_ids)
+
+    async def special_token(self, text: str) -> int | None:
+        return await self._tokens.special_token(text)

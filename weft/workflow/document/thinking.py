@@ -1,0 +1,83 @@
+"""How a model is to think, as a document declares it: a strategy and its caps. Thinks nothing."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer
+
+from weft.workflow.document.part import Part, Value
+from weft.workflow.document.quantity import Tokens
+from weft.workflow.document.settings import Positive
+
+
+class ThinkSpec(Part):
+    """A strategy that spends more than one model call on a question, and what it may spend."""
+
+    strategy: str = Field(
+        description="`sample`, `parathinker`, ...: `weft think --list` tells them.", min_length=1
+    )
+    width: Positive | None = Field(
+        default=None, description="At most so many threads or samples side by side; 8."
+    )
+    budget: Annotated[Tokens, Field(ge=1)] | None = Field(
+        default=None,
+        description="At most so many generated tokens in all, such as 20000tok; else "
+        "width * max_tokens * rounds.",
+    )
+    depth: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="How deep forks may nest; 2."
+    )
+    rounds: Positive | None = Field(
+        default=None, description="How often one thread may fork, or how many rounds there are; 8."
+    )
+    max_tokens: Positive | None = Field(
+        default=None, description="The longest thread or sample; 1024."
+    )
+    answer_tokens: Positive | None = Field(
+        default=None, description="How much of the budget is kept back for the answer; 512."
+    )
+    temperature: float | None = Field(
+        default=None, ge=0, allow_inf_nan=False, description="0: always the likeliest token; 0.7."
+    )
+    top_p: float | None = Field(default=None, gt=0, le=1, description="Nucleus sampling.")
+    seed: int | None = Field(
+        default=None, ge=0, description="Makes sampling repeatable; else that of the run."
+    )
+    settings: dict[str, JsonValue] = Field(
+        default_factory=dict, description="What only this strategy knows."
+    )
+
+
+class NodeThinkSpec(ThinkSpec):
+    """How the model of one node thinks, and about which documents."""
+
+    documents: Value = Field(
+        default=None,
+        description="Texts that the question is about: a list of texts or of {name, text}, or a "
+        "mapping of names to texts.",
+    )
+
+
+def _expand(value: object) -> object:
+    return {"strategy": value} if isinstance(value, str) else value
+
+
+def _shorten(spec: ThinkSpec) -> object:
+    fields: dict[str, Any] = spec.model_dump(exclude_unset=True)
+    return fields["strategy"] if list(fields) == ["strategy"] else fields
+
+
+Think = Annotated[
+    ThinkSpec,
+    BeforeValidator(_expand, json_schema_input_type=str | ThinkSpec),
+    PlainSerializer(_shorten),
+]
+"""`think: sample`, or a mapping."""
+
+NodeThink = Annotated[
+    NodeThinkSpec,
+    BeforeValidator(_expand, json_schema_input_type=str | NodeThinkSpec),
+    PlainSerializer(_shorten),
+]
+"""`think: sample`, or a mapping that may also hold `documents`."""

@@ -1,0 +1,49 @@
+"""Texts that a question is about, as people give them: in a workflow, or as files. Asks nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from weft.core.errors import InputError
+from weft.reasoning.question import Document
+
+_HINT = "a list of texts or of {name, text}, or a mapping of names to texts"
+
+
+def documents_of(value: Any) -> tuple[Document, ...]:
+    """The documents in a value: a text, a list of texts or of {name, text}, or texts by name.
+
+    Those without a name are called d1, d2, ... Raises: `InputError` for anything else.
+    """
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (Document("d1", value),)
+    if isinstance(value, Mapping) and not _is_document(value):
+        return tuple(_document({"name": name, "text": text}, "") for name, text in value.items())
+    items = [value] if isinstance(value, Mapping) else value
+    if not isinstance(items, (list, tuple)):
+        raise InputError(f"documents cannot be made of {value!r:.60}", hint=_HINT)
+    return tuple(_document(item, f"d{number}") for number, item in enumerate(items, 1))
+
+
+def read_document(path: Path) -> Document:
+    """The document in a text file, called as the file is. Raises: `InputError`."""
+    try:
+        return Document(path.name, path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+
+
+def _is_document(value: Mapping[str, Any]) -> bool:
+    return "text" in value and set(value) <= {"name", "text"}
+
+
+def _document(item: Any, name: str) -> Document:
+    if isinstance(item, str):
+        return Document(name, item)
+    if isinstance(item, Mapping) and isinstance(item.get("text"), str):
+        return Document(str(item.get("name", name)), item["text"])
+    raise InputError(f"a document is a text, not {item!r:.60}", hint=_HINT)

@@ -1,0 +1,166 @@
+"""A strategy over a model, as a model: a chat comes in, threads think, the answer goes out.
+
+Knows no strategy, and no HTTP.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
+
+from weft.core.errors import CapabilityError, InputError, ModelUnavailable
+from weft.core.events import Event, NodeFinished, NodeRetrying, NodeStreamed
+from weft.core.ids import NodeId
+from weft.core.ports import (
+    Capabilities,
+    ModelClient,
+    ModelEvent,
+    ModelRequest,
+    ReasoningDelta,
+    Sampling,
+    Startable,
+    TextDelta,
+)
+from weft.core.values import Completion, Message
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.question import Question
+from weft.reasoning.strategies import make_strategy
+from weft.workflow.chat_only import check_chat_only
+from weft.workflow.heard import HeardRuns
+from weft.workflow.question_run import ANSWER, AskSettings
+from weft.workflow.run_failure import error_of
+from weft.workflow.thinking_options import check_thinking
+from weft.workflow.thought_run import ThoughtRun
+
+
+class ThoughtModel:
+    """Implements `ModelClient` and `Startable`: each call is a thought of `model` by `strategy`.
+
+    The last words of the user are the question, with the conversation before them; system messages
+    are what the model is told. What threads write comes as reasoning, each when it has ended, then
+    the answer. Of the sampling count the temperature, `top_p` and the seed; `max_tokens` bounds all
+    that is generated, reasoning included. The usage is that of all threads, cancelled ones too.
+    `model` is closed by whoever gives it.
+
+    Raises: `BuildError` for a strategy that is not there, or settings that it does not have.
+    """
+
+    def __init__(
+        self,
+        model: ModelClient,
+        strategy: str,
+        options: ThinkOptions | None = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        self._client = model
+        self._strategy = strategy
+        self._options = options or ThinkOptions()
+        check_thinking(strategy, self._options)
+        self._name = name or f"{strategy}:{model.model}"
+        self._runs = HeardRuns()
+
+    @property
+    def model(self) -> str:
+        return self._name
+
+    async def capabilities(self) -> Capabilities:
+        there = await self._client.capabilities()
+        return Capabilities(
+            structured_output=there.structured_output, max_context_tokens=there.max_context_tokens
+        )
+
+    async def start(self, show: Callable[[str], None] | None = None) -> None:
+        if isinstance(self._client, Startable):
+            await self._client.start(show)
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """See `ModelClient`. Raises: also `InputError`, and `RunError`s that name the thread."""
+        self._check(request)
+        options = _options(self._options, request.sampling)
+        strategy = make_strategy(self._strategy, self._client, options)
+        question = question_of(request)
+        told = _Told()
+        async with self._runs.start(
+            lambda listener: ThoughtRun(
+                strategy,
+                question,
+                AskSettings(listeners=(listener,), deadline_s=request.timeout_s),
+            )
+        ) as heard:
+            async for event in heard.events():
+                if text := told.of(event):
+                    yield ReasoningDelta(text)
+            if heard.cancelled:
+                raise self._is_closed()
+            if (failure := heard.run.outcome.failure) is not None:
+                raise error_of(failure, ANSWER)
+            answer, usage = heard.run.thought.answer, heard.result.usage
+        if answer:
+            yield TextDelta(answer)
+        yield Completion(answer, usage=usage, model=self._name, reasoning="".join(told.said))
+
+    async def aclose(self) -> None:
+        await self._runs.aclose()
+
+    def _check(self, request: ModelRequest) -> None:
+        if self._runs.closed:
+            raise self._is_closed()
+        hint = "ask the model that it thinks with"
+        check_chat_only(request, f"{self._name} thinks", hint, schema=True)
+        for key in ("stop", "top_k", "stop_token_ids"):
+            if getattr(request.sampling, key):
+                raise CapabilityError(f"{self._name} thinks: no `{key}`", hint=hint)
+
+    def _is_closed(self) -> ModelUnavailable:
+        return ModelUnavailable(f"{self._name} is closed")
+
+
+def question_of(request: ModelRequest) -> Question:
+    """A chat as a question. Raises: `InputError` when nobody asks anything."""
+    said = [message for message in request.messages if message.role != "system"]
+    system = "\n\n".join(m.content for m in request.messages if m.role == "system")
+    if not said or said[-1].role != "user" or not said[-1].content.strip():
+        raise InputError("nobody asks anything", hint="end with a message of the role user")
+    return Question(_with_conversation(said), system, schema=request.schema)
+
+
+def _with_conversation(said: Sequence[Message]) -> str:
+    *before, last = said
+    if not before:
+        return last.content
+    turns = "\n\n".join(f"{message.role}: {message.content}" for message in before)
+    return f"The conversation so far:\n\n{turns}\n\nNow answer:\n\n{last.content}"
+
+
+def _options(options: ThinkOptions, sampling: Sampling) -> ThinkOptions:
+    most = sampling.max_tokens
+    return replace(
+        options,
+        budget=options.budget if most is None else min(most, options.cap),
+        temperature=options.temperature if sampling.temperature is None else sampling.temperature,
+        top_p=options.top_p if sampling.top_p is None else sampling.top_p,
+        seed=options.seed if sampling.seed is None else sampling.seed,
+    )
+
+
+class _Told:
+    """What threads wrote, one after another in the order in which they ended."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self._writing: defaultdict[NodeId, str] = defaultdict(str)
+
+    def of(self, event: Event) -> str:
+        """What there is to tell with `event`."""
+        match event:
+            case NodeStreamed():
+                self._writing[event.node] += event.text
+            case NodeRetrying():
+                self._writing.pop(event.node, None)
+            case NodeFinished():
+                if text := self._writing.pop(event.node, ""):
+                    self.said.append(f"[{event.node.partition('/')[2]}] {text}\n\n")
+                    return self.said[-1]
+        return ""

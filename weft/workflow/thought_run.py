@@ -1,0 +1,43 @@
+"""One thought under way, as a run of its own. Knows no strategy, and makes no model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.core.errors import BuildError, ReasoningError
+from weft.reasoning.question import Question
+from weft.reasoning.strategy import Strategy
+from weft.reasoning.thought import Thought
+from weft.workflow.question_run import ANSWER, AskSettings, QuestionRun
+
+
+class ThoughtRun(QuestionRun):
+    """One thought under way: see `QuestionRun`.
+
+    Raises, when it is made: `BuildError` for an empty question.
+    """
+
+    def __init__(
+        self, strategy: Strategy, question: Question, settings: AskSettings | None = None
+    ) -> None:
+        if not question.text.strip():
+            raise BuildError("the question is empty", hint='weft think "why ...?"')
+        self._strategy = strategy.name
+        identity = {"question": question.text, "strategy": strategy.name}
+        work = strategy.work(question)
+        super().__init__("think", work, "think", identity, settings or AskSettings())
+
+    def answer_in(self, value: Thought) -> Any:
+        return value.answer
+
+    @property
+    def thought(self) -> Thought:
+        """What came of it. Raises: `ReasoningError` when there is no answer."""
+        if isinstance(self.outcome.value, Thought):
+            return self.outcome.value
+        failure = self.outcome.failure
+        raise ReasoningError(
+            f"{self._strategy} came to no answer: {self.why_not}",
+            node=ANSWER,
+            retryable=failure is not None and failure.retryable,
+        )
