@@ -20,7 +20,7 @@ from weft.engine import Grow, Inputs, Node, NodeContext, Policy, Retry, Work, be
 from weft.reasoning.allowance import Allowance
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.thought import Counts
-from weft.reasoning.thread.chat_call import ChatCall, encoded, prompt_estimate, tokens_of
+from weft.reasoning.thread.chat_call import ChatCall, Watch, encoded, prompt_estimate, tokens_of
 from weft.reasoning.thread.record import Fork, Segment, ThreadRecord, ThreadState
 from weft.reasoning.thread.said import Said, said
 from weft.reasoning.thread.tally import tally
@@ -28,6 +28,8 @@ from weft.reasoning.thread.tally import tally
 T = TypeVar("T")
 Job = Callable[["Asking"], Awaitable[T]]
 """What a thread does; it returns what its parent gets."""
+Amend = Callable[[ModelRequest], ModelRequest]
+"""Changes a request before it is sent, but for how many tokens it may generate."""
 
 UNKNOWN_WINDOW: Final = 8192
 """The window of a model that does not tell how many tokens it can hold."""
@@ -123,11 +125,14 @@ class Asking:
         keep: int = 0,
         schema: JsonSchema | None = None,
         temperature: float | None = None,
+        amend: Amend | None = None,
+        watch: Watch | None = None,
     ) -> Said:
         """What the model answers to `messages`, asked in the node `name` of this thread.
 
         At most `max_tokens` (None: those of the options), and none of the last `keep` tokens in
-        the purse. A `schema` is left out where the model cannot be held to one.
+        the purse. A `schema` is left out where the model cannot be held to one. `amend` may change
+        the request, `watch` is told of each piece of the answer.
         """
         tree = self._tree
         wanted = tree.options.max_tokens if max_tokens is None else max_tokens
@@ -139,7 +144,7 @@ class Asking:
             request = await self._request(name, tuple(messages), schema, temperature, granted)
             if request is None:
                 return Said("", "refused", 0, "its prompt fills the model's window")
-            call = ChatCall(tree.model, request)
+            call = ChatCall(tree.model, amend(request) if amend else request, watch)
             outcome = await self._node(name, call.work)
             answer = said(outcome, call.spent)
         finally:
@@ -158,8 +163,7 @@ class Asking:
         for a job that failed.
         """
         tree, place = self._tree, inside(self.context.scope, name)
-        threads = tuple(Asking(tree, role, key, self._depth + 1) for key, _ in jobs)
-        self._parts.append(threads)
+        threads = self.branch([key for key, _ in jobs], role=role)
         nodes = tuple(
             thread.node(place, job) for thread, (_, job) in zip(threads, jobs, strict=True)
         )
@@ -176,6 +180,12 @@ class Asking:
         if not outcome.ok:
             return tuple(None for _ in jobs)
         return tuple(end.value if end.ok else None for end in outcome.value)
+
+    def branch(self, keys: Sequence[str], *, role: str = "thread") -> tuple[Asking, ...]:
+        """The threads of a fork whose nodes the caller appends, awaits and may cancel by itself."""
+        threads = tuple(Asking(self._tree, role, key, self._depth + 1) for key in keys)
+        self._parts.append(threads)
+        return threads
 
     def node(self, place: NodeId, job: Job[T]) -> Node:
         """This thread as a node inside `place`; its value is that of `job`."""

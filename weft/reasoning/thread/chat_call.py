@@ -6,7 +6,7 @@ The call may generate so many tokens over all its attempts; what broke off is co
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -29,16 +29,23 @@ class Spent:
     token_ids: list[int] = field(default_factory=list)
 
 
+Watch = Callable[["Spent", Delta], None]
+"""Told of each piece, with what the call has come to so far; must be fast."""
+
+
 class ChatCall:
     """A work that asks `model` what `request` asks, with at most `request.sampling.max_tokens`.
 
     Its value is the `Completion`. One that does not fit the schema is returned all the same, with
     the finish reason "error" or "length"; a schema that the model refuses is left out. `spent` can
-    be read at any time.
+    be read at any time; `watch` is told of each piece.
     """
 
-    def __init__(self, model: ModelClient, request: ModelRequest) -> None:
+    def __init__(
+        self, model: ModelClient, request: ModelRequest, watch: Watch | None = None
+    ) -> None:
         self.spent = Spent()
+        self._watch = watch
         self._model = model
         self._request = request
 
@@ -66,6 +73,8 @@ class ChatCall:
                 spent.text.append(delta.text)
                 spent.token_ids.extend(delta.token_ids)
                 context.stream(delta.text, tokens)
+            if self._watch is not None:
+                self._watch(spent, delta)
 
         usage: Usage | None = None
         try:
