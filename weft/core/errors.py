@@ -21,6 +21,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── AgentError           an agent ended without an answer: rounds, steps or ways are used up
 │   ├── RouteError           no way is left to a goal, and nobody took it over
 │   ├── ReasoningError       a strategy came to no answer at all
+│   ├── SandboxError         a program cannot be run as safely as asked, or not at all
 │   └── StoreError           a result store cannot be opened, read or written
 ├── ToolError                a tool call went wrong
 │   ├── ToolNotFound         no tool of that name
@@ -225,6 +226,10 @@ class RouteError(RunError):
 
 class ReasoningError(RunError):
     """A reasoning strategy came to no answer: its model could not be asked, or it was cut short."""
+
+
+class SandboxError(RunError):
+    """A sandbox lacks a protection, or cannot start its program; nothing of it has run."""
 
 
 class StoreError(RunError):

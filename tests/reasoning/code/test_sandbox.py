@@ -1,0 +1,258 @@
+"""The sandbox as its users see it: programs, files, limits, cancellation, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import platform
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.reasoning.code.protected import Marked, needs_protection, processes_with
+from weft.core.errors import SandboxError
+from weft.reasoning.code.sandbox.limits import Limits
+from weft.reasoning.code.sandbox.outcome import Ran
+from weft.reasoning.code.sandbox.sandbox import Sandbox
+
+ROOT = str(Path(__file__).parents[3])
+LIMITS = Limits(wall_s=20.0, cpu_s=5)
+
+
+def run(source: str, stdin: str = "", **files: str | bytes) -> Ran:
+    named = {name.replace("_", "/", 1) + ".txt": content for name, content in files.items()}
+    return asyncio.run(Sandbox(LIMITS).run(dedent(source), stdin, named))
+
+
+def until(holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 20
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.02)
+    return holds()
+
+
+@needs_protection
+def test_a_program_reads_its_input_and_prints() -> None:
+    ran = run("print(sum(map(int, input().split())), 'é')", "1 2 3\n")
+    assert (ran.status, ran.stdout, ran.stderr, ran.exit_code) == ("finished", "6 é\n", "", 0)
+    assert ran.ok
+    assert 0 < ran.seconds < LIMITS.wall_s
+    assert ran.peak_bytes > 1_000_000
+    assert ran.cpu_s > 0
+
+
+@needs_protection
+def test_a_program_has_its_files_and_may_write_beside_them() -> None:
+    source = """
+    from pathlib import Path
+    held = Path("a/b.txt").read_bytes()
+    Path("a/c.txt").write_bytes(held * 2)
+    Path("a/b.txt").unlink()
+    print(sorted(str(path) for path in Path().rglob("*")), Path("a/c.txt").stat().st_size)
+    """
+    ran = run(source, a_b=b"\xff\x00")
+    assert ran.stdout == "['a', 'a/c.txt', 'main.py'] 4\n"
+
+
+@needs_protection
+def test_the_end_of_a_program_has_a_reason() -> None:
+    failed = run("raise ValueError('so')")
+    assert (failed.status, failed.exit_code, failed.why) == ("failed", 1, "ValueError: so")
+    assert not failed.ok
+    quiet = run("raise SystemExit(7)")
+    assert (quiet.exit_code, quiet.why) == (7, "it ended with exit code 7")
+    killed = run("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)")
+    assert (killed.status, killed.signal, killed.exit_code) == ("killed", signal.SIGTERM, None)
+    assert killed.why == "it ended by SIGTERM"
+
+
+@needs_protection
+def test_input_that_is_not_read_or_is_large_is_no_trouble() -> None:
+    assert run("print(1)", "x" * 1_000_000).stdout == "1\n"
+    assert run("import sys\nprint(len(sys.stdin.read()))", "x" * 1_000_000).stdout == "1000000\n"
+    assert run("print(ascii(input()))", "\ud800").stdout == "'?'\n"
+
+
+@needs_protection
+def test_any_command_can_be_run_with_what_it_needs() -> None:
+    async def main() -> Ran:
+        needs = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache")
+        sandbox = Sandbox(LIMITS, reads=needs)
+        return await sandbox.execute(("/bin/cat", "f"), files={"f": "; $(x)"}, reads=("/bin/cat",))
+
+    assert asyncio.run(main()).stdout == "; $(x)"
+
+
+@needs_protection
+def test_a_command_that_is_not_there_is_an_error_of_ours() -> None:
+    with pytest.raises(SandboxError, match=r"/bin/absent cannot be run: .*No such file"):
+        asyncio.run(Sandbox(LIMITS).execute(("/bin/absent",)))
+
+
+@needs_protection
+def test_programs_run_side_by_side() -> None:
+    async def main() -> list[Ran]:
+        sandbox = Sandbox(LIMITS)
+        source = "open('own', 'x').close()\nprint(input())"
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(sandbox.run(source, str(n))) for n in range(4)]
+        return [task.result() for task in running]
+
+    assert [ran.stdout for ran in asyncio.run(main())] == ["0\n", "1\n", "2\n", "3\n"]
+
+
+@needs_protection
+def test_cancelling_leaves_no_process() -> None:
+    async def main() -> None:
+        marked = Marked(Sandbox(Limits(wall_s=600)))
+        running = asyncio.create_task(marked.run("import os, time\nos.fork()\ntime.sleep(600)"))
+        end = time.monotonic() + 20
+        while len(marked.processes()) < 2 and time.monotonic() < end:
+            await asyncio.sleep(0.02)
+        assert len(marked.processes()) == 2
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert not marked.processes()
+
+    asyncio.run(main())
+
+
+@needs_protection
+def test_nothing_outlives_weft_itself() -> None:
+    source = """
+    import asyncio, sys
+    from tests.reasoning.code.protected import Marked
+    from weft.reasoning.code.sandbox.sandbox import Sandbox
+    marked = Marked(Sandbox())
+    print(marked.mark, flush=True)
+    asyncio.run(marked.run("import time\\ntime.sleep(600)"))
+    """
+    command = (sys.executable, "-c", dedent(source))
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as weft:
+        assert weft.stdout is not None
+        mark = weft.stdout.readline().strip()
+        assert until(lambda: bool(processes_with(mark)))
+        weft.kill()
+    assert until(lambda: not processes_with(mark))
+
+
+@needs_protection
+def test_the_kept_descriptors_and_processes_of_weft_stay_as_many() -> None:
+    async def main() -> tuple[int, int]:
+        sandbox = Sandbox(LIMITS)
+        await sandbox.run("")
+        before = len([*Path("/proc/self/fd").iterdir()])
+        for _ in range(3):
+            await sandbox.run("print(1)")
+        return before, len([*Path("/proc/self/fd").iterdir()])
+
+    before, after = asyncio.run(main())
+    assert after == before
+
+
+@pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "", ".", "x\0y"])
+def test_a_file_outside_the_directory_is_refused(name: str) -> None:
+    with pytest.raises(SandboxError, match="not a path inside"):
+        asyncio.run(Sandbox().run("", files={name: ""}))
+
+
+def test_too_much_input_is_refused() -> None:
+    with pytest.raises(SandboxError, match="is given 101 bytes; it may be given 100"):
+        asyncio.run(Sandbox(Limits(input_bytes=100)).run("", "x" * 101))
+
+
+@needs_protection
+def test_files_that_do_not_fit_the_directory_are_refused() -> None:
+    with pytest.raises(SandboxError, match="No space left"):
+        asyncio.run(Sandbox(Limits(disk_bytes=4096)).run("", files={"a": b"x" * 100_000}))
+
+
+@pytest.mark.parametrize("name", ["wall_s", "memory_bytes", "processes"])
+def test_limits_are_positive(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be positive"):
+        Limits(**{name: 0})
+
+
+def test_an_unknown_protection_is_refused() -> None:
+    with pytest.raises(SandboxError, match="no protection 'net'") as caught:
+        Sandbox(allow=("net",))  # type: ignore[arg-type]
+    assert "processes, network, files, disk, calls" in str(caught.value)
+
+
+def test_another_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(SandboxError, match="network: darwin has no namespaces"):
+        asyncio.run(Sandbox().run(""))
+
+
+def refuse(calls: dict[int, int]) -> None:
+    """Install a filter that answers `calls` (number: error) as a container's would."""
+    steps = [(0x20, 0, 0, 0)]
+    for number, error in calls.items():
+        steps += [(0x15, 0, 1, number), (0x06, 0, 0, 0x50000 | error)]
+    steps.append((0x06, 0, 0, 0x7FFF0000))
+    code = b"".join(struct.pack("HBBI", *step) for step in steps)
+    buffer = ctypes.create_string_buffer(code, len(code))
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+    program = Program(len(steps), ctypes.addressof(buffer))
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0
+    assert libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0
+
+
+def confined(source: str) -> str:
+    """What a Python program prints that runs where namespaces cannot be made."""
+    before = "from tests.reasoning.code.test_sandbox import refuse\nrefuse({272: 1, 165: 1})\n"
+    command = (sys.executable, "-c", before + dedent(source))
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the filter names calls by number")
+def test_without_namespaces_every_missing_protection_is_named_and_nothing_runs() -> None:
+    printed = confined("""
+        import asyncio
+        from weft.core.errors import SandboxError
+        from weft.reasoning.code.sandbox.sandbox import Sandbox
+        print(dict(asyncio.run(Sandbox().missing())))
+        for allow in ((), ("processes", "disk")):
+            try:
+                print(asyncio.run(Sandbox(allow=allow).run("print('HARM')")))
+            except SandboxError as error:
+                print(error)
+    """)
+    missing, first, second = printed.splitlines()
+    assert missing.startswith("{'processes': 'user namespaces: ")
+    assert "'files'" in missing
+    assert "'network'" not in missing  # the filter of system calls sees to it
+    assert "cannot protect from programs (processes: " in first
+    assert "allow=('processes', 'files', 'disk',)" in first
+    assert "files: unshare: Operation not permitted)" in second
+    assert "HARM" not in printed
+
+
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or os.geteuid() == 0,
+    reason="as root, an interpreter in a private directory cannot be run by another user",
+)
+def test_what_is_allowed_to_be_missing_is_done_without() -> None:
+    printed = confined("""
+        import asyncio
+        from weft.reasoning.code.sandbox.sandbox import Sandbox
+        sandbox = Sandbox(allow=("processes", "files", "disk"))
+        print(asyncio.run(sandbox.run("print(open('a').read())", files={"a": "b"})).stdout)
+        print(asyncio.run(sandbox.run("import socket\\nsocket.socket()")).why)
+    """)
+    assert printed.splitlines() == ["b", "", "PermissionError: [Errno 13] Permission denied"]

@@ -1,0 +1,111 @@
+"""The first process inside: it builds the tree, starts the program, and waits for it.
+
+When it ends, the kernel ends every other process inside. It tells the keeper in lines of JSON.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from weft.reasoning.code.sandbox.jail.enclosure import Enclosure
+from weft.reasoning.code.sandbox.jail.kernel import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from weft.reasoning.code.sandbox.jail.order import Order
+from weft.reasoning.code.sandbox.jail.surrender import surrender
+from weft.reasoning.code.sandbox.jail.tree import BOX, build_tree, own_mounts
+
+_SEALS: Final = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+
+
+def live(order: Order, enclosure: Enclosure, go: int, tell: int) -> NoReturn:
+    """Be the first process, from `go` (a byte to read) to the program's end; tell what happened."""
+    try:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.read(go, 1):  # nothing comes when the keeper died before we could die with it
+            _tell(tell, _lived(order, enclosure, tell))
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the keeper has to hear of it
+        _tell(tell, {"refused": f"{type(error).__name__}: {error}"})
+    finally:
+        os._exit(0)
+
+
+def _lived(order: Order, enclosure: Enclosure, tell: int) -> Mapping[str, Any]:
+    missing, box = dict(enclosure.missing), BOX
+    try:
+        own_mounts()
+    except OSError as error:
+        missing["files"] = missing["disk"] = error.strerror or str(error)
+        box = order.box
+    if order.probe or not missing.keys() <= set(order.allow):
+        return {"missing": missing}
+    limits, owner = order.limits, enclosure.owner
+    if "files" not in missing:
+        build_tree(order.reads, limits.disk_bytes, limits.disk_files, owner)
+    _write(order.files, Path(box), owner)
+    source = _sealed(order.stdin)
+    program = os.fork()
+    if program == 0:
+        _become(order, enclosure, box, source, tell, calls="calls" not in missing)
+    prctl(PR_SET_DUMPABLE, 0)
+    _tell(tell, {"started": program})
+    return _ended(program)
+
+
+def _write(files: Mapping[str, bytes], box: Path, owner: int) -> None:
+    os.chown(box, owner, -1)
+    for name, content in files.items():
+        place = box / name
+        for directory in reversed(place.relative_to(box).parents[:-1]):
+            (box / directory).mkdir(exist_ok=True)
+            os.chown(box / directory, owner, -1)
+        place.write_bytes(content)
+        os.chown(place, owner, -1)
+
+
+def _sealed(content: bytes) -> int:
+    """A file in memory that nobody can write to or grow, at its beginning."""
+    held = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with open(held, "wb", closefd=False) as file:
+        file.write(content)
+    fcntl.fcntl(held, fcntl.F_ADD_SEALS, _SEALS)
+    os.lseek(held, 0, os.SEEK_SET)
+    return held
+
+
+def _become(
+    order: Order, enclosure: Enclosure, box: str, source: int, tell: int, *, calls: bool
+) -> NoReturn:
+    """Turn this process into the program."""
+    try:
+        os.setsid()
+        os.dup2(source, 0)
+        os.chdir(box)
+        processes = order.limits.processes + enclosure.reserved
+        surrender(order.limits, processes, enclosure.user, tell, calls=calls)
+        os.execve(order.command[0], order.command, dict(order.environment))  # noqa: S606
+    except BaseException as error:  # noqa: BLE001 - nothing may run on here but the program
+        _tell(tell, {"refused": f"{order.command[0]} cannot be run: {error}"})
+    finally:
+        os._exit(1)
+
+
+def _ended(program: int) -> Mapping[str, Any]:
+    """Wait for the program's end, and bury every orphan until then."""
+    while True:
+        pid, status, usage = os.wait4(-1, 0)
+        if pid == program:
+            code = os.waitstatus_to_exitcode(status)
+            return {
+                "code": code,
+                "cpu_s": usage.ru_utime + usage.ru_stime,
+                "peak_bytes": usage.ru_maxrss * 1024,
+            }
+
+
+def _tell(tell: int, message: Mapping[str, Any]) -> None:
+    os.write(tell, json.dumps(message).encode() + b"\n")
