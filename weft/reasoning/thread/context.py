@@ -45,6 +45,18 @@ class Context:
             placed = (*placed[:-1], replace(placed[-1], tokens=placed[-1].tokens + len(ids)))
         return Context(self.prompt, self.ids + ids, self.text + text, placed)
 
+    def cut(self, kept: int, text: str) -> Context:
+        """This context with only the first `kept` of its ids, whose text is `text`."""
+        placed = list(self.placed)
+        excess = len(self.ids) - kept
+        while placed and excess:
+            gone = min(excess, placed[-1].tokens)
+            placed[-1] = replace(placed[-1], tokens=placed[-1].tokens - gone)
+            excess -= gone
+            if excess:
+                placed.pop()
+        return Context(self.prompt, self.ids[:kept], text, tuple(placed))
+
     def inherited(self) -> Context:
         """What a child begins with: all of this is its prompt."""
         return Context(self.all_ids, placed=self.placed)

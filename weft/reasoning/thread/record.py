@@ -53,9 +53,20 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Where a thread split; the children in declared order, whatever order they ended in."""
+    """Where a thread's children were joined, in declared order, whatever order they ended in.
+
+    `meanwhile`: tokens that the thread itself wrote beside each of them (empty: none).
+    """
 
     children: tuple[ThreadRecord, ...]
+    meanwhile: tuple[int, ...] = ()
+
+    @property
+    def critical_path_tokens(self) -> int:
+        """What its longest child adds to the critical path of the thread."""
+        beside = self.meanwhile or (0,) * len(self.children)
+        pairs = zip(self.children, beside, strict=True)
+        return max((max(0, child.critical_path_tokens - own) for child, own in pairs), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +104,7 @@ class ThreadRecord:
     @property
     def critical_path_tokens(self) -> int:
         """Generated tokens of this thread, and of each fork those of its longest child."""
-        longest = (
-            max((child.critical_path_tokens for child in fork.children), default=0)
-            for fork in self.forks
-        )
-        return self.generated_tokens + sum(longest)
+        return self.generated_tokens + sum(fork.critical_path_tokens for fork in self.forks)
 
     def as_json(self) -> dict[str, Any]:
         """The tree made of what JSON has."""

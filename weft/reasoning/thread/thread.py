@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 from weft.core.errors import InternalError
 from weft.reasoning.grammar import ChildSpec
@@ -21,13 +22,20 @@ _AFTER: Final = {
 }
 
 
+class _Joined(NamedTuple):
+    """Where `threads` were joined, and how much their parent wrote beside each of them."""
+
+    threads: tuple[Thread, ...]
+    meanwhile: tuple[int, ...]
+
+
 class Thread:
     """What a grammar sees of a thread, and the runtime keeps of it. Grammars change only `memory`.
 
     `depth` is 0 for the root. `generated` counts the tokens that the model wrote in it, of at most
-    `limit`; `rounds` the forks that were made in it, `refused` those that were not, `mended` how
-    often it was mended. `room`: tokens that the window has left for a join. `open`: children that
-    were detached and not joined yet.
+    `limit`, and `born` those of its parent when it began. `rounds` counts the forks that were made
+    in it, `refused` those that were not, `mended` how often it was mended. `room`: tokens that the
+    window has left for a join; None: no limit. `open`: children that are not joined yet.
     """
 
     def __init__(
@@ -37,6 +45,7 @@ class Thread:
         question: Question,
         depth: int,
         limit: int,
+        guarded: Callable[[str], str] = str,
     ) -> None:
         self.id = id
         self.spec = spec
@@ -50,12 +59,14 @@ class Thread:
         self.memory: dict[str, Any] = {}
         self.open: list[Thread] = []
         self.generated = 0
+        self.born = 0
         self.rounds = 0
         self.refused = 0
         self.mended = 0
-        self.room = 0
+        self.room: int | None = None
         self._header = Context(())
-        self._log: list[Segment | tuple[Thread, ...]] = []
+        self._guarded = guarded
+        self._log: list[Segment | _Joined] = []
 
     @property
     def key(self) -> str:
@@ -83,9 +94,17 @@ class Thread:
         return self.context.text[len(self._header.text) :]
 
     @property
+    def said(self) -> str:
+        """`text` for a message: no tag can come of it."""
+        return self._guarded(self.text)
+
+    @property
     def children(self) -> tuple[Thread, ...]:
         """All that it forked, in declared order."""
-        return tuple(child for part in self._log if isinstance(part, tuple) for child in part)
+        joined = (
+            child for part in self._log if isinstance(part, _Joined) for child in part.threads
+        )
+        return (*joined, *self.open)
 
     def begin(self, context: Context) -> None:
         """Start from `context`, all of which is there before anything is written."""
@@ -102,10 +121,20 @@ class Thread:
         if segment.token_ids or segment.text:
             self._log.append(segment)
 
-    def forked(self, children: tuple[Thread, ...]) -> None:
-        """Keep a fork for the record."""
+    def fork(self, children: Sequence[Thread]) -> None:
+        """`children` begin; they are `open` until they are joined."""
         self.rounds += 1
-        self._log.append(children)
+        for child in children:
+            child.born = self.generated
+        self.open += children
+
+    def joined(self) -> tuple[Thread, ...]:
+        """All open children are joined here; they are kept for the record."""
+        children, self.open = tuple(self.open), []
+        meanwhile = tuple(self.generated - child.born for child in children)
+        if children:
+            self._log.append(_Joined(children, meanwhile))
+        return children
 
     def move(self, state: ThreadState, reason: str = "") -> None:
         """Go from one state to the next.
@@ -127,7 +156,9 @@ class Thread:
             self.reason,
             len(self._header.prompt),
             tuple(
-                Fork(tuple(child.record() for child in part)) if isinstance(part, tuple) else part
+                Fork(tuple(child.record() for child in part.threads), part.meanwhile)
+                if isinstance(part, _Joined)
+                else part
                 for part in self._log
             ),
             self.result,

@@ -1,0 +1,5 @@
+"""Runs threads of a protocol as engine nodes. Knows ports and grammars, no protocol."""
+
+from weft.reasoning.runtime.strategy import GrammarStrategy
+
+__all__ = ["GrammarStrategy"]

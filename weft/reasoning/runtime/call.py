@@ -1,0 +1,124 @@
+"""One decode of a thread as a node, and what it cost, however it ends. Knows no protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
+
+from weft.core.ids import NodeId
+from weft.core.ports import (
+    ModelClient,
+    ModelEvent,
+    ModelRequest,
+    ReasoningDelta,
+    TextDelta,
+)
+from weft.core.values import Completion, Usage
+from weft.engine import Inputs, Node, NodeContext, Policy, Retry
+
+_RETRY: Final = Retry()
+_GRACE_S: Final = 1.0
+
+
+class Call:
+    """`request` to `model`, allowed to generate `granted` tokens in all of its attempts.
+
+    What is streamed is kept here, so that nothing is lost when the call is cancelled. `primed` is
+    set once the prompt is computed, or the call has ended.
+    """
+
+    def __init__(self, model: ModelClient, request: ModelRequest, granted: int) -> None:
+        self._model = model
+        self._request = request
+        self.granted = granted
+        self.primed = asyncio.Event()
+        self.completion: Completion | None = None
+        self.streamed: list[int] = []
+        self.text = ""
+        self._tokens: int | None = None  # of the attempt under way; None: there is none
+        self._past = Usage()
+
+    @property
+    def usage(self) -> Usage:
+        """What it has consumed so far, in all attempts."""
+        if self._tokens is None:
+            return self._past
+        return self._past + Usage(len(self._request.prompt_token_ids), self._tokens, requests=1)
+
+    @property
+    def used(self) -> int:
+        """Tokens that were generated so far, in all attempts."""
+        return self.usage.completion_tokens
+
+    @property
+    def wasted(self) -> int:
+        """Those of attempts that came to no completion."""
+        kept = 0 if self.completion is None else self._told(self.completion).completion_tokens
+        return self.used - kept
+
+    def node(self, node: NodeId, weight: float) -> Node:
+        """The node that makes the call. It does not fail: without `completion` it came to none."""
+        policy = Policy(
+            spends=True,
+            resource=self._model.model,
+            retry=_RETRY,
+            weight=weight,
+            default=None,
+        )
+        return Node(node, self._work, policy=policy, kind="model")
+
+    async def _work(self, context: NodeContext, _: Inputs) -> None:
+        self.streamed, self.text = [], ""
+        if self.used >= self.granted:
+            return
+        request = self._situated(context)
+        self._tokens = 0
+        try:
+            async with aclosing(self._model.generate(request)) as stream:
+                async for event in stream:
+                    self.primed.set()
+                    self._take(context, event)
+        finally:
+            self.primed.set()
+            self._account(context)
+
+    def _take(self, context: NodeContext, event: ModelEvent) -> None:
+        if isinstance(event, Completion):
+            self.completion = event
+        elif isinstance(event, (TextDelta, ReasoningDelta)):
+            count = len(event.token_ids) or 1
+            self._tokens = (self._tokens or 0) + count
+            self.streamed += event.token_ids
+            self.text += event.text
+            context.stream(event.text, count)
+
+    def _account(self, context: NodeContext) -> None:
+        spent = Usage(len(self._request.prompt_token_ids), self._tokens or 0, requests=1)
+        if self.completion is not None:
+            spent = self._told(self.completion)
+        self._tokens = None
+        self._past += spent
+        context.spend(spent)
+
+    def _told(self, completion: Completion) -> Usage:
+        """The usage of `completion`; counted here where the server does not say."""
+        told = completion.usage
+        tokens = told.completion_tokens or len(completion.token_ids) or len(self.streamed)
+        return replace(told, completion_tokens=tokens, requests=max(1, told.requests))
+
+    def _situated(self, context: NodeContext) -> ModelRequest:
+        """The request with what its node knows, and no more tokens than are left for it."""
+        most = self.granted - self.used
+        left = context.tokens_left()
+        if left is not None:
+            most = max(1, min(most, left))
+        left_s = context.time_left()
+        return replace(
+            self._request,
+            sampling=replace(self._request.sampling, max_tokens=most),
+            priority=context.priority,
+            program=context.program,
+            timeout_s=None if left_s is None else left_s + _GRACE_S,
+        )

@@ -1,0 +1,295 @@
+"""The loop of one thread: decode, classify, fork, join, until it ends. Knows no protocol."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.core.errors import InternalError, WeftError
+from weft.core.events import Outcome
+from weft.core.ids import NodeId, inside, item
+from weft.core.values import JsonSchema
+from weft.engine import Inputs, Node, NodeContext, Policy
+from weft.reasoning.allowance import Allowance
+from weft.reasoning.grammar import (
+    ChildSpec,
+    Continue,
+    Fork,
+    Malformed,
+    Move,
+    Opening,
+    Return,
+    Sync,
+)
+from weft.reasoning.grammar import Final as Answer
+from weft.reasoning.parts import Text
+from weft.reasoning.runtime.fork_plan import ForkPlan, plan_fork
+from weft.reasoning.runtime.joining import join
+from weft.reasoning.runtime.speaker import Speaker
+from weft.reasoning.runtime.tree import Tree
+from weft.reasoning.runtime.waiting import run_all
+from weft.reasoning.thread.context import Context
+from weft.reasoning.thread.record import Segment, ThreadState
+from weft.reasoning.thread.thread import Thread
+
+PRIMER_TOKENS: Final = 256
+"""A fresh prompt as long as this is computed for one child before the others are sent."""
+
+_REFUSALS: Final = 3
+_LEAST_ROOM: Final = 16
+_CUT_OFF: Final = {"Cancelled", "NodeTimeout", "BudgetExceeded", "DeadlineExceeded"}
+_JSON: Final = "\n\nThe answer as JSON:\n"
+
+
+class Runner:
+    """Runs `thread`, which begins with `base`, on the tokens of `purse`.
+
+    `place` is its node. The root has neither: it begins with the question, in its strategy's node,
+    and always comes to an answer.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        thread: Thread,
+        purse: Allowance,
+        base: Context | None = None,
+        place: NodeId | None = None,
+    ) -> None:
+        self.thread = thread
+        self.purse = purse
+        self.place = place
+        self.speaker = Speaker(tree, thread, purse)
+        self._tree = tree
+        self._base = base
+        self._children: list[Runner] = []
+        self._pauses = 0
+
+    # -- the loop ----------------------------------------------------------------------------
+
+    async def run(self, context: NodeContext) -> None:
+        """Run the thread to its end, in the node of `context`.
+
+        Raises: `ModelError`, `ReasoningError` when the model gives no answer.
+        """
+        self._context = context
+        await self._begin()
+        move = self._tree.grammar.first(self.thread)
+        while not self.thread.state.ended:
+            move = await self._make(move)
+
+    async def _make(self, move: Move) -> Move:
+        """Do what `move` says; returns what comes next."""
+        match move:
+            case Continue():
+                return await self._decode(move)
+            case Fork():
+                return await self._fork(move)
+            case Sync(otherwise=otherwise):
+                return await self._join(None) if self._children else otherwise
+            case Malformed(reason=reason):
+                return await self._mend(move, reason)
+            case Return(text=text) | Answer(text=text):
+                return await self._end(text)
+
+    async def _begin(self) -> None:
+        tree, spec = self._tree, self.thread.spec
+        if self._base is None:
+            prompted = tree.tokens.marks.prompted
+            await self.speaker.open(tree.grammar.opening(tree.question, prompted=prompted))
+        else:
+            await self.speaker.open(Opening(spec.messages, spec.header), self._base)
+
+    # -- decode ------------------------------------------------------------------------------
+
+    async def _decode(self, move: Continue) -> Move:
+        """Decode until a pause; the grammar says what the output means."""
+        grammar, thread = self._tree.grammar, self.thread
+        if move.cut is not None:
+            before = await self._tree.tokens.back_to(thread.context, move.cut)
+            thread.restart(before or thread.context)
+        await self.speaker.write(move.parts, "written")
+        self._pauses += 1
+        if self._pauses > 4 * self._tree.options.rounds + 16:
+            return await self._exhausted("it paused too often")
+        granted = self.speaker.grant(move.max_tokens)
+        if not granted:
+            full = self.speaker.room == 0
+            return await self._exhausted("its window is full" if full else "its tokens are spent")
+        output = await self.speaker.say(self._context, granted, grammar.stops(thread))
+        if output.ended == "spent":
+            return await self._exhausted("its tokens are spent")
+        move = grammar.classify(thread, output)
+        if output.ended == "length" and isinstance(move, (Return, Answer)):
+            thread.reason = "cut off at its length"
+        return move
+
+    async def _mend(self, move: Malformed, reason: str) -> Move:
+        """The first time what is malformed is mended, after that the thread has to end."""
+        self.thread.mended += 1
+        self._context.log(f"malformed: {reason}")
+        if self.thread.mended > 1:
+            return await self._exhausted(f"malformed again: {reason}")
+        return Continue(move.parts)
+
+    # -- fork --------------------------------------------------------------------------------
+
+    async def _fork(self, fork: Fork) -> Move:
+        """Start the children that the caps allow, and join them unless they are detached."""
+        tree, thread = self._tree, self.thread
+        thread.move(ThreadState.FORKING)
+        plan = plan_fork(fork, thread, tree.options, self.purse.free, self.speaker.room)
+        if isinstance(plan, str):
+            return await self._refuse(fork, plan)
+        for note in plan.notes:
+            self._context.log(note)
+        children = self._planned(plan)
+        thread.fork([child.thread for child in children])
+        tree.forked(thread.depth + 1, len(children))
+        self._children += children
+        if not fork.detach:
+            return await self._join(fork, children)
+        self._context.append([child.node() for child in children])
+        thread.move(ThreadState.READY)
+        return Continue()
+
+    async def _refuse(self, fork: Fork, reason: str) -> Move:
+        thread = self.thread
+        thread.move(ThreadState.READY)
+        thread.refused += 1
+        self._context.log(f"no fork: {reason}")
+        if thread.refused > _REFUSALS:
+            return await self._exhausted(f"it may fork no more: {reason}")
+        return self._tree.grammar.refuse(thread, fork, reason)
+
+    def _planned(self, plan: ForkPlan) -> list[Runner]:
+        """The runners of the children of `plan`, each with its share of the purse."""
+        scope = inside(self._context.scope, f"fork{self.thread.rounds + 1}")
+        runners = []
+        for index, spec in enumerate(plan.children):
+            place = item(scope, index)
+            limit = plan.limit if spec.max_tokens is None else min(plan.limit, spec.max_tokens)
+            thread = self._tree.thread(place, spec, self.thread.depth + 1, limit)
+            purse = self.purse.share(plan.share)
+            runners.append(Runner(self._tree, thread, purse, self._inherited(spec), place))
+        return runners
+
+    def _inherited(self, spec: ChildSpec) -> Context:
+        if spec.inherit == "none":
+            return Context(())
+        context = self.thread.context
+        return (context if spec.inherit == "full" else context.cut(0, "")).inherited()
+
+    # -- a child -----------------------------------------------------------------------------
+
+    def node(self) -> Node:
+        """The node of a child. It does not fail: what went wrong is in the thread's state."""
+        assert self.place is not None
+        policy = Policy(timeout_s=self.thread.spec.timeout_s, default=None)
+        return Node(self.place, self._work, policy=policy, kind="thread")
+
+    async def _work(self, context: NodeContext, _: Inputs) -> None:
+        context.log(f"{self.thread.role} {self.thread.key}")
+        try:
+            await self.run(context)
+        except InternalError:
+            raise
+        except WeftError as error:
+            self.thread.move(ThreadState.FAILED, str(error))
+
+    async def reap(self, outcome: Outcome) -> None:
+        """The child's node ended so: pay, keep what was written, and close what is open."""
+        thread, failure = self.thread, outcome.failure
+        if not thread.context.all_ids and self._base is not None:
+            await self._begin()  # it never did
+        for child in self._children:
+            await child.reap(outcome)
+            self.purse.close(child.purse)
+        self._children = []
+        thread.joined()
+        await self.speaker.salvage()
+        if not thread.state.ended:
+            cut = failure is not None and failure.error in _CUT_OFF
+            state = ThreadState.CANCELLED if cut else ThreadState.FAILED
+            thread.move(state, outcome.status if failure is None else failure.message)
+        await self.speaker.write(self._tree.grammar.close(thread), "close")
+
+    # -- join --------------------------------------------------------------------------------
+
+    async def _join(self, fork: Fork | None, begun: list[Runner] | None = None) -> Move:
+        """Wait for all children that are open, those of `begun` only now beginning, and join."""
+        thread = self.thread
+        thread.move(ThreadState.WAITING)
+        await self._wait(fork, begun or [])
+        thread.move(ThreadState.JOINING)
+        children = thread.joined()
+        thread.room = self.speaker.room
+        asked = self._tree.grammar.join(thread, children)
+        made = await join(self._tree.tokens, thread, children, asked, exact=self._tree.exact)
+        thread.move(ThreadState.READY)
+        window = self._tree.window
+        if window is not None and len(made.context) + _LEAST_ROOM > window:
+            return await self._exhausted("its window has no room for what its children wrote")
+        thread.restart(made.context)
+        self.speaker.went_on(Segment(made.added.ids, made.added.text, forced=True, role="join"))
+        self.speaker.weight = 2.0 * self._tree.options.depth + 3
+        self._tree.joined(made)
+        return asked.then
+
+    async def _wait(self, fork: Fork | None, begun: list[Runner]) -> None:
+        """Wait for the end of all children, in whatever order, and reap them in declared order."""
+        context = self._context
+        fresh = self.thread.generated == 0 and len(self.thread.context) >= PRIMER_TOKENS
+        primed = begun[0].speaker.primed if fresh and len(begun) > 1 else None
+        enough = None if fork is None else fork.enough
+        nodes = [child.node() for child in begun]
+        ended = dict(await run_all(context, nodes, primed=primed, enough=enough)) if nodes else {}
+        children, self._children = self._children, []
+        for child in children:
+            assert child.place is not None
+            outcome = ended.get(child.place) or await context.outcome(child.place)
+            await child.reap(outcome)
+            self.purse.close(child.purse)
+
+    # -- the end -----------------------------------------------------------------------------
+
+    async def _end(self, text: str) -> Move:
+        """The thread is done: its result is `text`, or that in the form that was asked for."""
+        await self._let_go()
+        schema = self._tree.question.schema
+        if self.place is None and schema is not None:
+            await self.speaker.write((Text(_JSON),), "conclude")
+            text = await self._said(schema) or text
+        self.thread.result = text
+        self.thread.move(ThreadState.DONE)
+        return Return(text)
+
+    async def _exhausted(self, reason: str) -> Move:
+        """The thread can do no more: the root is made to answer, a child ends here."""
+        if self.place is not None:
+            full = self.speaker.room == 0
+            await self._let_go()
+            self.thread.move(ThreadState.CONTEXT_FULL if full else ThreadState.FAILED, reason)
+            return Return()
+        self._context.log(f"it has to answer now: {reason}")
+        await self._let_go()
+        best = self._tree.grammar.answer(self.thread)
+        await self.speaker.write(self._tree.grammar.conclude(self.thread), "conclude")
+        self.thread.result = await self._said(self._tree.question.schema) or best
+        self.thread.move(ThreadState.DONE, reason)
+        return Return(self.thread.result)
+
+    async def _said(self, schema: JsonSchema | None) -> str:
+        """The root's last words; empty when there is no token left for them."""
+        granted = self.speaker.grant_final()
+        if not granted:
+            return ""
+        output = await self.speaker.say(self._context, granted, schema=schema)
+        return "".join(piece for piece in output.pieces if isinstance(piece, str)).strip()
+
+    async def _let_go(self) -> None:
+        """Children that nobody will join are cancelled; they stay in the record."""
+        for child in self._children:
+            assert child.place is not None
+            self._context.cancel(child.place, "nobody waits for it")
+        await self._wait(None, [])
+        self.thread.joined()

@@ -1,0 +1,168 @@
+"""Writes into a thread's context and has the model go on with it. Knows no forks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from weft.core.errors import ReasoningError
+from weft.core.ids import inside
+from weft.core.values import Completion, JsonSchema
+from weft.engine import NodeContext
+from weft.reasoning.allowance import Allowance
+from weft.reasoning.grammar import Opening, Output
+from weft.reasoning.parts import Parts
+from weft.reasoning.runtime.call import Call
+from weft.reasoning.runtime.tree import Tree
+from weft.reasoning.thread.context import Context
+from weft.reasoning.thread.record import Segment, ThreadState
+from weft.reasoning.thread.thread import Thread
+
+LEAD_TOKENS: Final = 32
+"""What closing tags and a lead-in take in the window, with room to spare."""
+
+
+class Speaker:
+    """The words of `thread`, paid from `purse`. `primed`: its first prompt is computed, or never.
+
+    `weight` of a call says how urgent it is among those that wait for the model.
+    """
+
+    def __init__(self, tree: Tree, thread: Thread, purse: Allowance) -> None:
+        self._tree = tree
+        self._thread = thread
+        self._purse = purse
+        self._fresh: tuple[int, ...] = ()
+        self._call: Call | None = None
+        self._calls = 0
+        self.weight = 1.0
+        self.primed = asyncio.Event()
+
+    # -- writing -----------------------------------------------------------------------------
+
+    async def open(self, opening: Opening, base: Context | None = None) -> None:
+        """Begin the thread with `base`, a conversation, and what comes after it.
+
+        Without `base` all of it is the thread's prompt. Raises: `ModelError`.
+        """
+        thread = self._thread
+        chat, written = await self._tree.tokens.open(opening)
+        if base is None:
+            thread.begin(Context(chat + written.ids))
+            return
+        if chat:
+            base = base.plus(chat, "").inherited()
+        thread.begin(base.plus(written.ids, written.text))
+        thread.note(Segment(written.ids, written.text, forced=True, role="header"))
+
+    async def write(self, parts: Parts, role: str) -> None:
+        """Write `parts` into the context. Raises: `ModelError`."""
+        if parts:
+            written = await self._tree.tokens.write(parts)
+            thread = self._thread
+            thread.context = thread.context.plus(written.ids, written.text)
+            self.went_on(Segment(written.ids, written.text, forced=True, role=role))
+
+    def went_on(self, segment: Segment) -> None:
+        """The runtime wrote `segment`: what the model writes next is a new output."""
+        self._fresh = ()
+        self._thread.note(segment)
+
+    # -- decoding ----------------------------------------------------------------------------
+
+    @property
+    def room(self) -> int | None:
+        """How many tokens the window has left; the root keeps some of it for its answer."""
+        window = self._tree.window
+        if window is None:
+            return None
+        kept = 0
+        if self._thread.depth == 0:
+            kept = min(self._tree.options.answer_tokens + LEAD_TOKENS, window // 4)
+        return max(0, window - len(self._thread.context) - kept)
+
+    def grant(self, most: int | None = None) -> int:
+        """How many tokens the model may write next; 0: none."""
+        limits = (self._thread.limit - self._thread.generated, self.room, most)
+        return self._purse.reserve(min(limit for limit in limits if limit is not None))
+
+    def grant_final(self) -> int:
+        """How many tokens there are for the root's answer, which some were kept for."""
+        window = self._tree.window
+        left = None if window is None else window - len(self._thread.context)
+        wanted = self._tree.options.answer_tokens
+        return self._purse.reserve(wanted if left is None else min(wanted, left), final=True)
+
+    async def say(
+        self,
+        context: NodeContext,
+        granted: int,
+        stops: tuple[str, ...] = (),
+        schema: JsonSchema | None = None,
+    ) -> Output:
+        """What the model writes next, with what it wrote since the runtime last wrote something.
+
+        Raises: `ModelError`, `ReasoningError` when it gives no answer.
+        """
+        tree, thread = self._tree, self._thread
+        thread.move(ThreadState.DECODING)
+        completion = await self._asked(context, granted, stops, schema)
+        thread.move(ThreadState.READY)
+        if completion is None:
+            return Output((), "spent")
+        reading = await tree.tokens.read(completion, stops)
+        thread.context = thread.context.plus(reading.ids, reading.text)
+        thread.note(Segment(completion.token_ids or reading.ids, reading.text))
+        self._fresh += reading.ids
+        return Output(await tree.tokens.pieces(self._fresh), reading.ended, reading.stop)
+
+    async def _asked(
+        self,
+        context: NodeContext,
+        granted: int,
+        stops: tuple[str, ...],
+        schema: JsonSchema | None,
+    ) -> Completion | None:
+        """The model's completion; None when the tokens that it may write are used up."""
+        tree, thread = self._tree, self._thread
+        self._calls += 1
+        node = inside(context.scope, f"say{self._calls}")
+        seed = tree.seed(thread.id, self._calls) if thread.spec.seed is None else thread.spec.seed
+        call = self._call = tree.call(thread.context, stops, granted, seed, schema)
+        call.primed = self.primed
+        context.append([call.node(node, self.weight)])
+        outcome = await context.outcome(node)
+        self.settle()
+        if call.completion is not None:
+            return call.completion
+        failure = outcome.failure
+        if failure is None or failure.error == "BudgetExceeded":
+            return None
+        raise ReasoningError(
+            f"{tree.model.model} gave no answer: {failure}",
+            node=node,
+            hint=failure.hint,
+            retryable=failure.retryable,
+        )
+
+    # -- counting ----------------------------------------------------------------------------
+
+    def settle(self) -> Call | None:
+        """Pay for the call that was under way, if there is one, with all that it generated."""
+        call, self._call = self._call, None
+        if call is not None:
+            self.primed.set()
+            self._purse.settle(call.granted, call.used)
+            self._thread.generated += call.used
+        return call
+
+    async def salvage(self) -> None:
+        """The thread was cut off: keep what was streamed, and pay for it. Raises: `ModelError`."""
+        call = self.settle()
+        if call is None or call.completion is not None:
+            return
+        tokens, thread = self._tree.tokens, self._thread
+        ids = tuple(call.streamed) or await tokens.encode(call.text)
+        text = await tokens.decode(ids)
+        thread.context = thread.context.plus(ids, text)
+        thread.note(Segment(ids, text, role="cut off"))

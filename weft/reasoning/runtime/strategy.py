@@ -1,0 +1,98 @@
+"""A grammar as a strategy: the root thread runs in the node that asks. Knows no protocol."""
+
+from __future__ import annotations
+
+from weft.core.ports import Capabilities, ModelClient, Startable
+from weft.engine import Inputs, NodeContext, Work
+from weft.reasoning.allowance import Allowance
+from weft.reasoning.grammar import ChildSpec, Grammar
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.question import Document, Question
+from weft.reasoning.runtime.runner import Runner
+from weft.reasoning.runtime.tree import Tree
+from weft.reasoning.thought import Thought
+from weft.reasoning.thread.marks import Marks
+from weft.reasoning.thread.tokens import Tokens
+
+_OPTIONS = ThinkOptions()
+
+
+class GrammarStrategy:
+    """Implements `Strategy` with `grammar`.
+
+    `lost_by_prompt`: what is lost when a model that was not trained for the protocol follows
+    instructions; empty: nothing, because the protocol was made for that. `lost_flat`: what is lost
+    where paths that should not see one another are read one after the other.
+    """
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        model: ModelClient,
+        options: ThinkOptions = _OPTIONS,
+        *,
+        lost_by_prompt: str = "",
+        lost_flat: str = "",
+    ) -> None:
+        self.grammar = grammar
+        self.model = model
+        self.options = options
+        self._lost_by_prompt = lost_by_prompt
+        self._lost_flat = lost_flat
+
+    @property
+    def name(self) -> str:
+        return self.grammar.name
+
+    def work(self, question: Question) -> Work:
+        """See `Strategy.work`."""
+
+        async def work(context: NodeContext, _: Inputs) -> Thought:
+            return await self._think(context, question)
+
+        return work
+
+    async def _think(self, context: NodeContext, question: Question) -> Thought:
+        capabilities = await ready(context, self.model)
+        tokens = await Tokens.of(self.model, self.grammar.marks, capabilities)
+        tree = Tree(
+            f"{context.program.id}/{context.scope}",
+            self.model,
+            self.grammar,
+            self.options,
+            guarded(question, tokens.marks),
+            tokens,
+            capabilities,
+        )
+        thread = tree.thread(context.scope, ChildSpec("", role="root"), 0, self.options.max_tokens)
+        purse = Allowance(self.options.cap, self.options.answer_tokens)
+        await Runner(tree, thread, purse).run(context)
+        lost = [self._lost_by_prompt] if tokens.marks.prompted else []
+        lost += [self._lost_flat] if tree.flat else []
+        said = "; ".join(filter(None, lost))
+        return Thought(
+            thread.result,
+            tree=thread.record(),
+            counts=tree.counts(thread),
+            fidelity="approximate" if said else "exact",
+            lost=said,
+            why=thread.reason,
+        )
+
+
+async def ready(context: NodeContext, model: ModelClient) -> Capabilities:
+    """What `model` can do; starts it first where that is needed. Raises: `ModelError`."""
+    if isinstance(model, Startable):
+        await model.start(context.log)
+    return await model.capabilities()
+
+
+def guarded(question: Question, marks: Marks) -> Question:
+    """`question` with no tag spelt in it."""
+    documents = tuple(
+        Document(marks.guarded(document.name), marks.guarded(document.text))
+        for document in question.documents
+    )
+    return Question(
+        marks.guarded(question.text), marks.guarded(question.system), documents, question.schema
+    )

@@ -1,0 +1,242 @@
+"""Between a protocol's parts and one model's token ids. Text is never decoded and encoded again.
+
+Only where a stop text ends inside a token, or a context is cut in one, is the tail encoded anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.core.errors import CapabilityError
+from weft.core.ports import Capabilities, ModelClient, Tokenizing
+from weft.core.values import Completion
+from weft.reasoning.grammar import Ended, Opening
+from weft.reasoning.parts import Parts, Piece, Said, Tag, Text
+from weft.reasoning.thread.context import Context
+from weft.reasoning.thread.marks import Marks
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the runtime writes. `runs`: (tokens, whether they are its own words) one by one."""
+
+    ids: tuple[int, ...]
+    text: str
+    runs: tuple[tuple[int, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a model wrote: its `ids`, without a token that only says that it ended; their text."""
+
+    ids: tuple[int, ...]
+    text: str
+    ended: Ended
+    stop: str | None = None
+
+
+class Tokens:
+    """The tokens of one model, for a protocol with `marks`."""
+
+    def __init__(self, client: Tokenizing, marks: Marks) -> None:
+        self._client = client
+        self._special: dict[int, bool] = {}
+        self.marks = marks
+
+    @classmethod
+    async def of(
+        cls, model: ModelClient, tags: Sequence[str], capabilities: Capabilities
+    ) -> Tokens:
+        """The tokens of `model`; asks it which of `tags` are special tokens.
+
+        Raises: `CapabilityError` when it takes no token ids; `ModelError`.
+        """
+        if not isinstance(model, Tokenizing) or not capabilities.prompt_token_ids:
+            raise CapabilityError(
+                f"{model.model} takes no token ids, which threads need",
+                hint="use a completion server (vLLM) or the local model, or a strategy by messages",
+            )
+        ids: dict[str, int] = {}
+        for tag in tags if capabilities.stop_token_ids else ():
+            number = await model.special_token(tag)
+            if number is not None:
+                ids[tag] = number
+        return cls(model, Marks(tags, ids))
+
+    # -- writing -----------------------------------------------------------------------------
+
+    async def open(self, opening: Opening) -> tuple[tuple[int, ...], Written]:
+        """The prompt of a conversation, and what comes after it. Raises: `ModelError`."""
+        chat: tuple[int, ...] = ()
+        if opening.messages:
+            chat = await self._client.encode_chat(opening.messages)
+        return chat, await self.write(opening.parts)
+
+    async def write(self, parts: Parts) -> Written:
+        """`parts` as token ids; words that meet are encoded together. Raises: `ModelError`."""
+        writer = _Writer(self._client)
+        for part in parts:
+            if isinstance(part, tuple):
+                await writer.add(part, await self.decode(part), own=False)
+            elif isinstance(part, Said):
+                await writer.add(*await self._said(part), own=False)
+            elif isinstance(part, Tag) and part.text in self.marks.ids:
+                await writer.add((self.marks.ids[part.text],), part.text, own=True)
+            else:
+                writer.words.append(part.text)
+        return await writer.written()
+
+    async def _said(self, said: Said) -> tuple[tuple[int, ...], str]:
+        text = self.marks.guarded(said.text)
+        ids = await self.encode(text)
+        if said.max_tokens is None or len(ids) <= said.max_tokens:
+            return ids, text
+        ids = ids[len(ids) - said.max_tokens :]
+        return ids, await self.decode(ids)
+
+    def stops(self, texts: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The stop token ids and the stop texts for `texts`."""
+        ids = tuple(self.marks.ids[text] for text in texts if text in self.marks.ids)
+        return ids, tuple(text for text in texts if text not in self.marks.ids)
+
+    # -- reading -----------------------------------------------------------------------------
+
+    async def read(self, completion: Completion, stops: Sequence[str]) -> Reading:
+        """What `completion` says, which was asked to stop at `stops`. Raises: `ModelError`."""
+        stop = self._stopped_by(completion, stops)
+        ids = completion.token_ids
+        if not ids:
+            return await self._read_text(completion, stop)
+        if stop is not None and stop not in self.marks.ids:
+            text = await self._client.decode(ids)
+            at = text.find(stop)
+            wanted = completion.text + stop if at < 0 else text[: at + len(stop)]
+            kept, tail = await self.fit(ids, wanted)
+            return Reading(ids[:kept] + tail, wanted, "stop", stop)
+        if stop is None and completion.finish_reason != "length" and await self._ends(ids[-1]):
+            ids = ids[:-1]
+        text = await self._client.decode(ids) if ids else ""
+        return Reading(ids, text, _ended(completion, stop), stop)
+
+    async def _read_text(self, completion: Completion, stop: str | None) -> Reading:
+        """From a server that hides token ids."""
+        parts: Parts = (Text(completion.text), *((Tag(stop),) if stop is not None else ()))
+        written = await self.write(parts)
+        return Reading(written.ids, written.text, _ended(completion, stop), stop)
+
+    def _stopped_by(self, completion: Completion, stops: Sequence[str]) -> str | None:
+        stop = completion.stop
+        if stop is None and completion.token_ids:
+            stop = completion.token_ids[-1]
+        if stop is None or isinstance(stop, str):
+            return stop
+        return next((tag for tag in stops if self.marks.ids.get(tag) == stop), None)
+
+    async def _ends(self, token: int) -> bool:
+        """Whether `token` is no word: a special token that ended an answer."""
+        if token not in self._special:
+            spelt_out = await self._client.decode((token,))
+            number = await self._client.special_token(spelt_out) if spelt_out else token
+            self._special[token] = number == token
+        return self._special[token]
+
+    async def decode(self, ids: tuple[int, ...]) -> str:
+        """The text of `ids`. Raises: `ModelError`."""
+        return await self._client.decode(ids) if ids else ""
+
+    async def encode(self, text: str) -> tuple[int, ...]:
+        """The ids of a text that a model wrote. Raises: `ModelError`."""
+        return await self._client.encode(text) if text else ()
+
+    async def pieces(self, ids: tuple[int, ...]) -> tuple[Piece, ...]:
+        """What a model wrote, taken apart: special tags by their ids, the others by their text."""
+        found: list[Piece] = []
+        for stretch in self.marks.stretches(ids):
+            if isinstance(stretch, Tag):
+                found.append(stretch)
+            else:
+                found += self.marks.pieces(await self._client.decode(stretch))
+        return tuple(found)
+
+    # -- cutting -----------------------------------------------------------------------------
+
+    async def fit(self, ids: tuple[int, ...], text: str) -> tuple[int, tuple[int, ...]]:
+        """How many of `ids` spell the beginning of `text`, and the ids of the rest of it."""
+        lengths = _Lengths(self._client, ids)
+        low, high = 0, len(ids)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if len(await lengths.text(middle)) <= len(text):
+                low = middle
+            else:
+                high = middle - 1
+        while low and not text.startswith(await lengths.text(low)):
+            low -= 1
+        rest = text[len(await lengths.text(low)) :]
+        return low, await self._client.encode(rest) if rest else ()
+
+    async def back_to(self, context: Context, since: str) -> Context | None:
+        """`context` before the last `since` that was written in it; None: there is none."""
+        if since in self.marks.ids:
+            number = self.marks.ids[since]
+            if number not in context.ids:
+                return None
+            kept = len(context.ids) - 1 - context.ids[::-1].index(number)
+            return context.cut(kept, await self.decode(context.ids[:kept]))
+        at = context.text.rfind(since)
+        if at < 0:
+            return None
+        kept, tail = await self.fit(context.ids, context.text[:at])
+        before = context.cut(kept, await self.decode(context.ids[:kept]))
+        return before.plus(tail, context.text[len(before.text) : at])
+
+
+class _Writer:
+    """Collects what is written; words that meet are encoded together."""
+
+    def __init__(self, client: Tokenizing) -> None:
+        self._client = client
+        self._ids: list[int] = []
+        self._texts: list[str] = []
+        self._runs: list[tuple[int, bool]] = []
+        self.words: list[str] = []
+
+    async def add(self, ids: tuple[int, ...], text: str, *, own: bool) -> None:
+        await self._flush()
+        self._put(ids, text, own=own)
+
+    async def written(self) -> Written:
+        await self._flush()
+        return Written(tuple(self._ids), "".join(self._texts), tuple(self._runs))
+
+    async def _flush(self) -> None:
+        text = "".join(self.words)
+        self.words.clear()
+        if text:
+            self._put(await self._client.encode(text), text, own=True)
+
+    def _put(self, ids: tuple[int, ...], text: str, *, own: bool) -> None:
+        self._ids += ids
+        self._texts.append(text)
+        self._runs.append((len(ids), own))
+
+
+class _Lengths:
+    """The texts of the beginnings of `ids`, decoded when they are asked for."""
+
+    def __init__(self, client: Tokenizing, ids: tuple[int, ...]) -> None:
+        self._client = client
+        self._ids = ids
+        self._texts: dict[int, str] = {0: ""}
+
+    async def text(self, count: int) -> str:
+        if count not in self._texts:
+            self._texts[count] = await self._client.decode(self._ids[:count])
+        return self._texts[count]
+
+
+def _ended(completion: Completion, stop: str | None) -> Ended:
+    if stop is not None:
+        return "stop"
+    return "length" if completion.finish_reason == "length" else "end"
