@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from weft.engine import NodeContext
 from weft.reasoning.question import Question
-from weft.reasoning.thought import Counts, Sample
+from weft.reasoning.thought import Sample
+from weft.reasoning.thread.asking import Asking
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
     """What was chosen, and why in words.
 
-    `index` is the chosen sample's; None: the answer is none of the samples' (`answer` has it), or
-    no sample had one. `scores` of samples by index, where there are some. `counts`: what choosing
-    cost.
+    `index` is the chosen sample's; None: no sample was. `answer`: a text that is none of the
+    samples', or stands for several. `scores` of samples by index, where there are some.
     """
 
     index: int | None
@@ -25,23 +24,24 @@ class Selected:
     why: str
     answer: str | None = None
     scores: Mapping[int, float] = field(default_factory=dict)
-    counts: Counts = field(default_factory=Counts)
 
 
 class Selector(Protocol):
-    """A way to choose. Selectors see samples that voted: with an answer, not cancelled."""
+    """A way to choose. It sees the samples that have a vote."""
 
     @property
     def name(self) -> str:
         """What it is called in settings."""
 
     async def select(
-        self, context: NodeContext, question: Question, samples: Sequence[Sample]
+        self, thread: Asking, question: Question, samples: Sequence[Sample]
     ) -> Selected:
-        """The chosen one of `samples`. Model calls and executions become nodes of `context`.
+        """The chosen one of `samples`. Model calls and executions become nodes of `thread`.
 
-        The choice does not depend on the order in which samples ended; ties go to the higher mean
-        score, then to the shorter, then to the lowest index.
+        Samples without a key can be chosen only where no other has one. The choice does not depend
+        on the order in which samples ended; ties go to the higher mean score, then to the shorter,
+        then to the lowest index. An empty purse or a call that fails ends in a simpler choice, and
+        `why` says so.
         """
 
 
@@ -49,7 +49,7 @@ class Distinguisher(Protocol):
     """Tells which of two samples is better, by an input on which they differ (S*), say."""
 
     async def compare(
-        self, context: NodeContext, question: Question, one: Sample, other: Sample
+        self, thread: Asking, question: Question, one: Sample, other: Sample
     ) -> float:
         """Above 0: `one` is better, below 0: `other` is, 0: no difference was found."""
 
@@ -58,6 +58,6 @@ class Scorer(Protocol):
     """Says how good each sample is; higher is better."""
 
     async def score(
-        self, context: NodeContext, question: Question, samples: Sequence[Sample]
-    ) -> tuple[Sequence[float], Counts]:
-        """One score for each sample, in order, and what scoring cost."""
+        self, thread: Asking, question: Question, samples: Sequence[Sample]
+    ) -> Sequence[float | None]:
+        """One score for each sample, in order; None: it could not be judged."""

@@ -1,0 +1,65 @@
+"""What models are told when they choose. Knows no model.
+
+Change a word, and the version changes with it: figures name the version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.core.values import Message
+from weft.reasoning.question import Question
+from weft.reasoning.reading import fenced
+
+PROMPT_VERSION: Final = "select-1"
+
+EXCERPT_CHARS: Final = 6000
+"""Of each solution that a model reads at most so many characters are shown."""
+
+_GRADE: Final = """\
+You grade solutions. You are shown a question and one solution. Check each step, then reply with \
+one whole number from 0 (wrong) to 10 (certainly right), and nothing else."""
+
+_JUDGE: Final = """\
+You compare two solutions of a question. Check where they differ, then reply with one letter and \
+nothing else: A if solution A is better, B if solution B is, C if there is no difference."""
+
+_SYNTHESIS: Final = """\
+You are shown a question and several attempts at it, some of which may be wrong. Compare their \
+steps, decide what is right, and write the final answer. End with a line "Answer: " and the answer \
+alone."""
+
+
+def grade_messages(question: Question, solution: str) -> tuple[Message, ...]:
+    """Asks for a grade of one solution."""
+    return _messages(question, _GRADE, [("Solution", solution)], "Grade, 0 to 10:")
+
+
+def judge_messages(question: Question, one: str, other: str) -> tuple[Message, ...]:
+    """Asks which of two solutions is better."""
+    shown = [("Solution A", one), ("Solution B", other)]
+    return _messages(question, _JUDGE, shown, "A, B or C?")
+
+
+def synthesis_messages(question: Question, attempts: Sequence[str]) -> tuple[Message, ...]:
+    """Asks for a final answer after reading all attempts."""
+    shown = [(f"Attempt {place}", attempt) for place, attempt in enumerate(attempts, 1)]
+    return _messages(question, _SYNTHESIS, shown, "Write the final answer.")
+
+
+def excerpt(text: str, chars: int = EXCERPT_CHARS) -> str:
+    """`text`, or its beginning and its end with a mark between them."""
+    if len(text) <= chars:
+        return text
+    head = chars // 3
+    return f"{text[:head]}\n[...]\n{text[-(chars - head) :]}"
+
+
+def _messages(
+    question: Question, rules: str, shown: Sequence[tuple[str, str]], asked: str
+) -> tuple[Message, ...]:
+    system = "\n\n".join(part for part in (question.system.strip(), rules) if part)
+    blocks = [("Question", question.text), *shown]
+    texts = "\n\n".join(f"{title}:\n{fenced(text)}" for title, text in blocks)
+    return (Message("system", system), Message("user", f"{texts}\n\n{asked}"))

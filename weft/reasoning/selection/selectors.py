@@ -1,0 +1,74 @@
+"""The selectors by name, with the settings they read. Asks nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final, cast
+
+from weft.core.errors import BuildError
+from weft.reasoning.answers import Reader
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.selection.judge import ModelJudge
+from weft.reasoning.selection.majority import Majority, ShortestMajority
+from weft.reasoning.selection.pairwise import Pairwise
+from weft.reasoning.selection.scored import BestOf
+from weft.reasoning.selection.scorers import FunctionScorer, ModelScorer
+from weft.reasoning.selection.selector import Scorer, Selector
+from weft.reasoning.selection.synthesis import Synthesis
+from weft.reasoning.selection.weighted import ConfidenceWeighted
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a selector is made from: options, the reader of answers, and the settings it reads."""
+
+    options: ThinkOptions
+    read: Reader
+    settings: Mapping[str, Any]
+
+
+DEFAULTS: Final[Mapping[str, Any]] = {"scorer": None, "top": 1.0}
+"""Settings of selectors: `scorer`, a `Scorer` or a function of question and sample (None: the model
+grades); `top`, the share of samples that `confidence` lets vote."""
+
+_SELECTORS: Final[Mapping[str, Callable[[Needs], Selector]]] = {
+    "majority": lambda _: Majority(),
+    "first-seen": lambda _: Majority("first"),
+    "smv": lambda _: ShortestMajority(),
+    "confidence": lambda needs: ConfidenceWeighted(needs.settings["top"]),
+    "best": lambda needs: BestOf(make_scorer(needs.settings["scorer"])),
+    "best-weighted": lambda needs: BestOf(make_scorer(needs.settings["scorer"]), vote=True),
+    "pairwise": lambda _: Pairwise(ModelJudge()),
+    "synthesis": lambda needs: Synthesis(needs.options.answer_tokens, needs.read),
+}
+ASKING: Final = frozenset(("best", "best-weighted", "pairwise", "synthesis"))
+"""Those that ask the model, for which tokens are kept back."""
+
+
+def make_selector(given: object, needs: Needs) -> Selector:
+    """The selector that a setting names, or the setting itself when it is one.
+
+    Raises: `BuildError`, which lists the selectors.
+    """
+    if isinstance(given, str) and given in _SELECTORS:
+        return _SELECTORS[given](needs)
+    if not isinstance(given, str) and hasattr(given, "select"):
+        return cast("Selector", given)
+    close = get_close_matches(str(given), _SELECTORS, n=1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    raise BuildError(
+        f"there is no selector {given!r}", hint=f"{meant}there are: {', '.join(_SELECTORS)}"
+    )
+
+
+def make_scorer(given: object) -> Scorer:
+    """The scorer that a setting asks for. Raises: `BuildError` for what is none."""
+    if given is None or given == "model":
+        return ModelScorer()
+    if hasattr(given, "score"):
+        return cast("Scorer", given)
+    if callable(given):
+        return FunctionScorer(given)
+    raise BuildError(f"{given!r} is no scorer", hint="a function of question and sample, or model")
