@@ -33,6 +33,13 @@ class Entry:
 
 
 STRATEGIES: Final[Mapping[str, Entry]] = {
+    "apr": Entry(
+        "weft.reasoning.protocols.apr:make",
+        "the model calls sub-searches with messages of its own and goes on from what they found",
+        "APR (arXiv 2504.15466)",
+        exact="models trained on spawn traces (messages: nodes)",
+        needs="token ids: a completion server or the local model",
+    ),
     "threadweaver": Entry(
         "weft.reasoning.protocols.threadweaver:make",
         "the model outlines threads, which run side by side and are read together",
@@ -73,6 +80,12 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "documents longer than the window: notes on each part, merged, one answer that cites",
         "LLMxMapReduce (arXiv 2410.09342)",
         needs="documents",
+    ),
+    "mirage": Entry(
+        "weft.reasoning.mirage.strategy:make",
+        "sub-questions, each a chain of look-ups in a knowledge graph; checked across, with proof",
+        "MIRAGE (arXiv 2508.18260)",
+        needs="a knowledge graph: a file of triples (setting `graph`), or documents of triples",
     ),
 }
 """What `make_strategy` can make."""

@@ -222,6 +222,7 @@ class _Reading:
             cited.answer,
             tree=tree,
             counts=counts,
+            fidelity="approximate" if self._lost else "exact",
             lost="; ".join(self._lost),
             why=why,
             evidence=cited.evidence or known,
