@@ -1,0 +1,162 @@
+"""A grammar that does everything a grammar may, and a model that writes anything."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from weft.core.errors import ModelUnavailable
+from weft.core.fakes import TokenModel, TokenReply
+from weft.core.ports import ModelRequest
+from weft.core.values import Message
+from weft.reasoning.grammar import (
+    Append,
+    ChildSpec,
+    Continue,
+    Final,
+    Fork,
+    Grammar,
+    Inherit,
+    Joined,
+    Malformed,
+    Move,
+    NewRoot,
+    Opening,
+    Output,
+    Replace,
+    Return,
+    Splice,
+    Sync,
+)
+from weft.reasoning.parts import Parts, Said, Tag, Text
+from weft.reasoning.question import Question
+from weft.reasoning.thread.thread import Thread
+
+TAGS = ("<fork>", "</fork>", "<path>", "</path>", "<sync/>", "<end/>")
+
+
+@dataclass(frozen=True)
+class Wildness:
+    """What the grammar does at a fork and at a join."""
+
+    join: str = "append"
+    inherit: Inherit = "full"
+    enough: int | None = None
+    detach: bool = False
+    appends: bool = True
+    first: bool = False
+    timeout_s: float | None = None
+    then_fork: bool = False
+
+
+@dataclass
+class Wild(Grammar):
+    """`joins` keeps (thread, the keys it asked for, the keys it was given) of every join."""
+
+    name = "wild"
+    marks = TAGS
+    wildness: Wildness = Wildness()
+    joins: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
+
+    def opening(self, question: Question, *, prompted: bool) -> Opening:
+        return Opening((Message("user", question.text),))
+
+    def first(self, thread: Thread) -> Move:
+        if self.wildness.first and thread.depth == 0:
+            return self._fork(thread, ["1", "2", "2", "3"])
+        return Continue()
+
+    def stops(self, thread: Thread) -> tuple[str, ...]:
+        return ("</fork>", "<sync/>") if thread.depth == 0 else ("</fork>", "</path>", "<sync/>")
+
+    def classify(self, thread: Thread, output: Output) -> Move:
+        if output.stop == "<sync/>":
+            return Sync()
+        if output.stop == "</fork>":
+            written = "".join(p for p in output.after("<fork>") if isinstance(p, str))
+            if "?" in written:
+                return Malformed("a question", (Text("!"),))
+            return self._fork(thread, re.findall(r"\d", written))
+        if output.ended == "length":
+            return Continue() if thread.depth == 0 else Return(thread.text)
+        return Final(thread.text) if thread.depth == 0 else Return(thread.text)
+
+    def _fork(self, thread: Thread, keys: Sequence[str]) -> Fork:
+        how = self.wildness
+        thread.memory.setdefault("asked", []).append(tuple(dict.fromkeys(keys)))
+        children = tuple(
+            ChildSpec(
+                key,
+                how.inherit,
+                (Text("\n"), Tag("<path>"), Text(f"{key}:")),
+                (Message("user", f"part {key}"),) if how.inherit == "none" else (),
+                timeout_s=how.timeout_s,
+            )
+            for key in keys
+        )
+        return Fork(children, how.enough, how.detach, how.appends)
+
+    def close(self, child: Thread) -> Parts:
+        return () if child.text.endswith("</path>") else (Tag("</path>"),)
+
+    def join(self, parent: Thread, children: Sequence[Thread]) -> Joined:
+        keys = tuple(child.key for child in children)
+        asked = tuple(key for part in parent.memory["asked"] for key in part)
+        self.joins.append((parent.id, asked, keys))
+        bodies = tuple(child.body for child in children)
+        then: Move = Continue()
+        if self.wildness.then_fork:
+            then = self._fork(parent, ["7", "8"])
+        match self.wildness.join:
+            case "append":
+                return Append((Text("["), *bodies, Tag("<end/>"), Text("]")), then)
+            case "splice":
+                return Splice(tuple(children), (Tag("<end/>"),), then)
+            case "replace":
+                return Replace("<fork>", (Said("".join(c.text for c in children), 64),), then)
+            case _:
+                said = "\n".join(child.said for child in children)[:200]
+                return NewRoot(Opening((Message("user", said),), (Text("so "),)), then)
+
+
+def scripted(seed: int, fragments: Sequence[str], trouble: float) -> object:
+    """A script that writes `fragments` at random; always the same for one prompt and seed."""
+
+    def script(ids: tuple[int, ...], request: ModelRequest) -> TokenReply:
+        draw = random.Random(hash((seed, ids, request.sampling.seed)))
+        text = "".join(draw.choice(fragments) for _ in range(draw.randrange(6)))
+        if draw.random() >= trouble:
+            return TokenReply(text, per_token_s=draw.choice([0.0, 0.1, 1.0]))
+        return draw.choice(
+            [
+                TokenReply(text, endless=True),
+                TokenReply(text, error=ModelUnavailable("down")),
+                TokenReply(text, break_after_tokens=draw.randrange(5)),
+                TokenReply(""),
+            ]
+        )
+
+    return script
+
+
+def model_of(
+    seed: int,
+    fragments: Sequence[str],
+    *,
+    special: bool,
+    trouble: float = 0.2,
+    context_tokens: int | None = None,
+    placement: bool = False,
+    hides_token_ids: bool = False,
+) -> TokenModel:
+    return TokenModel(
+        scripted(seed, fragments, trouble),  # type: ignore[arg-type]
+        tags=TAGS if special else (),
+        context_tokens=context_tokens,
+        placement=placement,
+        hides_token_ids=hides_token_ids,
+        per_token_s=0.1,
+        prefill_s=0.01,
+    )
