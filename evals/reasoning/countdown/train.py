@@ -39,7 +39,7 @@ class Plan:
     """
 
     kind: Kind
-    tokens: int = 11_000_000
+    tokens: int = 8_000_000
     window: int = 288
     width: int = 128
     layers: int = 4
