@@ -87,6 +87,12 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "MIRAGE (arXiv 2508.18260)",
         needs="a knowledge graph: a file of triples (setting `graph`), or documents of triples",
     ),
+    "abstraction": Entry(
+        "weft.reasoning.abstraction.strategy:make",
+        "an outline in general terms, then the solution along it",
+        "Abstraction-of-Thought (arXiv 2406.12442)",
+        exact="",
+    ),
 }
 """What `make_strategy` can make."""
 

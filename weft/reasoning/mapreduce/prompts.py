@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.values import Message
+from weft.reasoning.asked import conversation
 from weft.reasoning.evidence import without_markers
 from weft.reasoning.mapreduce.note import HIGHEST, NOTHING, Note
 from weft.reasoning.mapreduce.weighing import weigh
@@ -70,14 +71,14 @@ _FORM: Final = "Write one JSON object with these keys in lower case{plural}."
 def map_messages(question: Question, name: str, part: str, *, json: bool) -> tuple[Message, ...]:
     """Asks for a note on `part` of the document `name`; `json`: the output is held to a schema."""
     asked = f"A part of {_named(name)}:\n{fenced(part)}\n\nQuestion:\n{fenced(question.text)}"
-    return _messages(question, _MAP + _form(json, ", and quotes as a list"), asked)
+    return conversation(question, _MAP + _form(json, ", and quotes as a list"), asked)
 
 
 def collapse_messages(
     question: Question, notes: Sequence[Note], *, json: bool
 ) -> tuple[Message, ...]:
     """Asks for one note that says what `notes` say."""
-    return _messages(question, _COLLAPSE + _form(json, ""), _asked(question, notes))
+    return conversation(question, _COLLAPSE + _form(json, ""), _asked(question, notes))
 
 
 def reduce_messages(question: Question, notes: Sequence[Note]) -> tuple[Message, ...]:
@@ -85,7 +86,7 @@ def reduce_messages(question: Question, notes: Sequence[Note]) -> tuple[Message,
     rules = _REDUCE
     if question.schema is not None:
         rules = rules.rpartition("\n\n")[0] + "\n\nAnswer with JSON of the form that is asked for."
-    return _messages(question, rules, _asked(question, notes, conflicts(notes)))
+    return conversation(question, rules, _asked(question, notes, conflicts(notes)))
 
 
 def conflicts(notes: Sequence[Note]) -> str:
@@ -132,8 +133,3 @@ def _named(name: str) -> str:
 
 def _form(json: bool, plural: str) -> str:
     return "\n\n" + _FORM.format(plural=plural) if json else ""
-
-
-def _messages(question: Question, rules: str, asked: str) -> tuple[Message, ...]:
-    system = "\n\n".join(part for part in (question.system.strip(), rules) if part)
-    return Message("system", system), Message("user", asked)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.core.values import Message
+from weft.reasoning.asked import conversation
 from weft.reasoning.evidence import without_markers
 from weft.reasoning.mirage.triples import Triple
 from weft.reasoning.question import Question
@@ -80,7 +81,7 @@ def decompose_messages(question: Question, most: int, named: Sequence[str]) -> t
     if named:
         listed = "\n".join(map(_name, named))
         asked += f"\n\nThings in the graph that it names:\n{fenced(listed)}"
-    return _messages(question, _DECOMPOSE.format(most=most), asked)
+    return conversation(question, _DECOMPOSE.format(most=most), asked)
 
 
 def chain_messages(
@@ -93,7 +94,7 @@ def chain_messages(
     if named:
         listed = "\n".join(map(_name, named))
         asked += f"\n\nThings in the graph that it names:\n{fenced(listed)}"
-    return _messages(question, _CHAIN + (_CHAIN_JSON if json else ""), asked)
+    return conversation(question, _CHAIN + (_CHAIN_JSON if json else ""), asked)
 
 
 def told(facts: Mapping[int, Triple], nothing: str = "The graph has no such fact.") -> str:
@@ -120,14 +121,14 @@ def verify_messages(
     question: Question, findings: Sequence[Finding], facts: Mapping[int, Triple]
 ) -> tuple[Message, ...]:
     """Asks which of `findings` to keep."""
-    return _messages(question, _VERIFY, _found(question, findings, facts))
+    return conversation(question, _VERIFY, _found(question, findings, facts))
 
 
 def answer_messages(
     question: Question, findings: Sequence[Finding], facts: Mapping[int, Triple]
 ) -> tuple[Message, ...]:
     """Asks for the answer."""
-    return _messages(question, _ANSWER, _found(question, findings, facts))
+    return conversation(question, _ANSWER, _found(question, findings, facts))
 
 
 def _found(question: Question, findings: Sequence[Finding], facts: Mapping[int, Triple]) -> str:
@@ -149,8 +150,3 @@ def _found(question: Question, findings: Sequence[Finding], facts: Mapping[int, 
 def _name(text: str) -> str:
     """`text` as one short line in which nothing reads like a mark."""
     return " ".join(without_markers(text).split())[:_NAME_CHARS]
-
-
-def _messages(question: Question, rules: str, asked: str) -> tuple[Message, ...]:
-    system = "\n\n".join(part for part in (question.system.strip(), rules) if part)
-    return Message("system", system), Message("user", asked)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.values import Message
+from weft.reasoning.asked import asked, conversation
 from weft.reasoning.question import Question
 from weft.reasoning.reading import fenced
 
@@ -39,32 +40,26 @@ belongs to another point: no introduction, no conclusion."""
 
 def route_messages(question: Question) -> tuple[Message, ...]:
     """Asks whether points suit the question: the answer is the letter A or B."""
-    return _messages(question, _ROUTE, f"Question:\n{fenced(question.text)}\n\nA or B?")
+    return conversation(question, _ROUTE, f"Question:\n{fenced(asked(question))}\n\nA or B?")
 
 
 def skeleton_messages(question: Question, most: int) -> tuple[Message, ...]:
     """Asks for a skeleton of at most `most` points."""
     rules = _SKELETON.format(least=min(3, most), most=most)
-    asked = f"Question:\n{fenced(question.text)}\n\nWrite the skeleton of the answer."
-    return _messages(question, rules, asked)
+    text = f"Question:\n{fenced(asked(question))}\n\nWrite the skeleton of the answer."
+    return conversation(question, rules, text)
 
 
 def point_messages(question: Question, points: Sequence[str], number: int) -> tuple[Message, ...]:
     """Asks for point `number`, from 1. All of the prompt but its last line is the same for each."""
     listed = "\n".join(f"{place}. {point}" for place, point in enumerate(points, 1))
-    asked = (
-        f"Question:\n{fenced(question.text)}\n\nSkeleton:\n{fenced(listed)}\n\n"
+    text = (
+        f"Question:\n{fenced(asked(question))}\n\nSkeleton:\n{fenced(listed)}\n\n"
         f"Write point {number}: {points[number - 1]}"
     )
-    return _messages(question, _POINT, asked)
+    return conversation(question, _POINT, text)
 
 
 def direct_messages(question: Question) -> tuple[Message, ...]:
     """The question as it is."""
-    return _messages(question, "", question.text)
-
-
-def _messages(question: Question, rules: str, asked: str) -> tuple[Message, ...]:
-    system = "\n\n".join(part for part in (question.system.strip(), rules) if part)
-    opening = (Message("system", system),) if system else ()
-    return (*opening, Message("user", asked))
+    return conversation(question, "", asked(question))

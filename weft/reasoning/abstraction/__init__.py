@@ -1,0 +1,1 @@
+"""Abstraction-of-Thought prompting: first what to do in general, then what it comes to here."""
