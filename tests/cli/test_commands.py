@@ -20,6 +20,7 @@ COMMANDS = [
     "",
     "run",
     "ask",
+    "think",
     "serve",
     "ps",
     "stop",

@@ -11,7 +11,8 @@ from weft.core.errors import AgentError, BuildError
 from weft.core.fakes import FakeClock, FakeModel
 from weft.core.fakes.model import Reply
 from weft.core.ports import Capabilities
-from weft.workflow.asking import AskSettings, saved
+from weft.workflow.asking import saved
+from weft.workflow.question_run import AskSettings
 from weft.workflow.tool_sources import ToolSources
 
 TOOLS = Path(__file__).parents[2] / "examples" / "ask" / "tools.py"

@@ -20,8 +20,9 @@ def document(
     missing: Mapping[str, str],
     code: ExitCode,
     serial_wall_s: float | None = None,
+    more: Mapping[str, object] | None = None,
 ) -> str:
-    """The run as JSON text on one line; `serial_wall_s` as in the report."""
+    """The run as JSON text on one line; `serial_wall_s` as in the report, `more` further keys."""
     found = {
         "run": trace.run,
         "flow": trace.flow,
@@ -34,6 +35,7 @@ def document(
         "outcomes": {node.info.id: _node(trace, node) for node in trace.nodes.values()},
         "usage": _usage(trace.usage),
         "timings": {**_timings(trace), "serial_wall_s": serial_wall_s},
+        **(more or {}),
     }
     return json.dumps(plain(found))
 

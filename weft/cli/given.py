@@ -43,6 +43,28 @@ def inputs_file(path: Path) -> dict[str, object]:
     return found
 
 
+def loose_value(text: str) -> object:
+    """`text` as JSON where it is JSON, such as a number or true; else as it is."""
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return found
+
+
+def token_count(text: str) -> int:
+    """The tokens of `20000`, `20000tok` or `20ktok`; at least 1. Raises: `typer.BadParameter`."""
+    from weft.workflow.document.quantity import parse_tokens
+
+    try:
+        found = parse_tokens(int(text) if text.isdigit() else text)
+    except ValueError:
+        found = 0
+    if found < 1:
+        raise typer.BadParameter(f"expected tokens such as 20000tok, got {text!r}")
+    return found
+
+
 def seconds(text: str) -> float:
     """The seconds of `500ms`, `30s`, `2m`, `1h` or a bare number; more than 0.
 

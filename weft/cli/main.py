@@ -25,6 +25,8 @@ from weft.cli.commands.schema import schema
 from weft.cli.commands.serve import HELP as SERVE_HELP
 from weft.cli.commands.serve import serve
 from weft.cli.commands.stop import stop
+from weft.cli.commands.think import HELP as THINK_HELP
+from weft.cli.commands.think import think
 from weft.cli.commands.version import show_version, version
 
 app = typer.Typer(
@@ -49,6 +51,7 @@ def main(
 
 app.command("run", help=RUN_HELP)(run_workflow)
 app.command("ask", help=ASK_HELP)(ask)
+app.command("think", help=THINK_HELP)(think)
 app.command("serve", help=SERVE_HELP)(serve)
 app.command("ps")(ps)
 app.command("stop")(stop)

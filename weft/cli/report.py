@@ -45,9 +45,9 @@ def print_report(
 
     `serial_wall_s`: what the same workflow took one node at a time, where that was measured.
     """
-    _headline(console, trace)
+    print_headline(console, trace)
     _outcomes(console, rows(trace))
-    _times(console, trace, serial_wall_s)
+    print_times(console, trace, serial_wall_s)
     path = critical_path(trace)
     _path(console, trace, path)
     console.print()
@@ -91,7 +91,8 @@ def advice(trace: Trace, found: Sequence[Share]) -> Iterator[str]:
             yield f"Waiting for {why} {clean(share.target)} took {share.fraction:.0%}."
 
 
-def _headline(console: Console, trace: Trace) -> None:
+def print_headline(console: Console, trace: Trace) -> None:
+    """How the run ended, and why."""
     status = trace.status or "unfinished"
     words = "ended with a partial result" if status == "partial" else status
     line = Text(clean(trace.flow) + " ", "bold")
@@ -132,7 +133,8 @@ def _outcomes(console: Console, found: Sequence[Row]) -> None:
     console.print()
 
 
-def _times(console: Console, trace: Trace, serial_wall_s: float | None) -> None:
+def print_times(console: Console, trace: Trace, serial_wall_s: float | None = None) -> None:
+    """What the run took, in time, tokens and money."""
     usage, speed_up = trace.usage, trace.speed_up()
     parts = [f"wall time {duration(trace.wall_s)}", f"node times {duration(trace.all_busy_s())}"]
     parts.append(f"at most {trace.max_running:,} at once")

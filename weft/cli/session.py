@@ -20,6 +20,7 @@ from weft.cli.progress import Progress
 from weft.cli.progress.lines import LineProgress
 from weft.cli.progress.live import LiveProgress
 from weft.cli.progress.quiet import QuietProgress
+from weft.cli.progress.view import RunView
 from weft.cli.questions import Asked, Questions
 from weft.cli.report import print_outputs, print_report
 from weft.cli.reserved import stdout_reserved
@@ -34,6 +35,8 @@ from weft.core.fakes import MemoryStore
 from weft.engine.trace import Trace
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from weft.workflow import Flow, FlowResult, Models
 
 _BY_STATUS = {
@@ -75,6 +78,16 @@ Start = Callable[[Sequence[Listener]], UnderWay]
 """Prepares the run of a program that `Listener`s listen to."""
 
 
+class Report(Protocol):
+    """What is printed after a run, where it is not the usual report."""
+
+    def text(self, screen: Console, trace: Trace, result: FlowResult) -> None:
+        """Print it."""
+
+    def keys(self) -> Mapping[str, object]:
+        """Further keys of the JSON document."""
+
+
 async def session(flow: Flow, inputs: Mapping[str, object], wishes: Wishes) -> ExitCode:
     """One run of a workflow, on models of its own."""
     from weft.workflow import Models
@@ -104,13 +117,26 @@ def flow_session(
 
 
 class Session:
-    """Runs once what `start` prepares, within `budget`, and shows it.
+    """Runs once what `start` prepares, within `budget`, and shows it: live by `view`.
 
+    `ending` is called before anything is printed; an `InputError` of it is a warning.
     `serial_wall_s`: what the same workflow took one node at a time, if that was measured.
     """
 
-    def __init__(self, start: Start, wishes: Wishes, budget: Budget | None = None) -> None:
+    def __init__(
+        self,
+        start: Start,
+        wishes: Wishes,
+        budget: Budget | None = None,
+        *,
+        view: type[RunView] = RunView,
+        report: Report | None = None,
+        ending: Callable[[], None] | None = None,
+    ) -> None:
         self.serial_wall_s: float | None = None
+        self._view = view
+        self._report = report
+        self._ending = ending
         self._start = start
         self._budget = budget
         self._wishes = wishes
@@ -127,7 +153,7 @@ class Session:
         """
         with ExitStack() as stack:
             if self._wishes.timeline is not None:
-                _check_writable(self._wishes.timeline)
+                check_writable(self._wishes.timeline)
             if self._wishes.as_json:
                 stack.enter_context(stdout_reserved())
             listeners: list[Listener] = [self._trace, self._speech]
@@ -142,6 +168,8 @@ class Session:
         self._trace.status, self._trace.reasons = result.status, result.reasons
         code = self._exit_code()
         self._write_timeline()
+        if self._ending is not None:
+            self._end(self._ending)
         self._print(result, code)
         if result.leaked or self._interrupted:
             leave_at_once(code)  # not even a model that is still loading holds up the end
@@ -170,7 +198,7 @@ class Session:
         if self._wishes.quiet:
             return QuietProgress(screen)
         if screen.is_terminal and not screen.is_dumb_terminal:
-            return LiveProgress(screen, self._trace, self._speech, self._budget)
+            return LiveProgress(screen, self._trace, self._speech, self._budget, self._view)
         return LineProgress(screen, self._trace)
 
     def _exit_code(self) -> ExitCode:
@@ -188,17 +216,30 @@ class Session:
             except OSError as error:  # the disk filled up meanwhile: the result is worth more
                 self._warn(f"cannot write {path}: {error.strerror}")
 
+    def _end(self, ending: Callable[[], None]) -> None:
+        try:
+            ending()
+        except InputError as error:  # the result is worth more
+            self._warn(error.message)
+
     def _print(self, result: FlowResult, code: ExitCode) -> None:
         screen = console.stdout()
         if self._wishes.silent and code is ExitCode.SUCCEEDED:
             return
         if self._wishes.as_json:
             text = document(
-                self._trace, result.outputs, result.missing, code, serial_wall_s=self.serial_wall_s
+                self._trace,
+                result.outputs,
+                result.missing,
+                code,
+                serial_wall_s=self.serial_wall_s,
+                more=self._report.keys() if self._report is not None else {},
             )
             sys.stdout.write(text + "\n")
         elif self._wishes.quiet:
             print_outputs(screen, result.outputs, result.missing)
+        elif self._report is not None:
+            self._report.text(screen, self._trace, result)
         else:
             print_report(screen, self._trace, result.outputs, result.missing, self.serial_wall_s)
         for node in self._questions.unused():
@@ -208,7 +249,8 @@ class Session:
         console.stderr().print(f"warning: {clean(text)}", style="yellow", soft_wrap=True)
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path) -> None:
+    """Raise `InputError` when `path` cannot be written."""
     try:
         path.open("a", encoding="utf-8").close()
     except OSError as error:

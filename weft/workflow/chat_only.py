@@ -19,6 +19,8 @@ def check_chat_only(request: ModelRequest, what: str, hint: str, *, schema: bool
         "an answer in a grammar": request.grammar is not None,
         "going on with an answer": request.continues,
         "logprobs": request.logprobs or request.top_logprobs > 0,
+        "stop tokens": bool(request.sampling.stop_token_ids),
+        "placed prompts": bool(request.placement),
         "adapters": request.adapter is not None,
         "concurrent attention": request.attention is not None,
         f"the decoder {request.decode.method!r}": request.decode != AUTOREGRESSIVE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,21 @@ def documents_of(value: Any) -> tuple[Document, ...]:
     return tuple(_document(item, f"d{number}") for number, item in enumerate(items, 1))
 
 
-def read_document(path: Path) -> Document:
-    """The document in a text file, called as the file is. Raises: `InputError`."""
+def read_documents(paths: Sequence[Path]) -> tuple[Document, ...]:
+    """The documents in text files, called as the files are; by their paths where names are equal.
+
+    Raises: `InputError`.
+    """
+    names = [path.name for path in paths]
+    return tuple(
+        Document(path.name if names.count(path.name) == 1 else str(path), _read(path))
+        for path in paths
+    )
+
+
+def _read(path: Path) -> str:
     try:
-        return Document(path.name, path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from None
 

@@ -9,7 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.commands.options import AsJson, Deadline, Debug, EventsFile, TimelineFile
+from weft.cli.commands.options import (
+    DEFAULT_MODEL,
+    ApiKeyEnv,
+    AsJson,
+    BaseUrl,
+    CallsAtOnce,
+    Deadline,
+    Debug,
+    EventsFile,
+    Model,
+    Quiet,
+    SchemaFile,
+    TimelineFile,
+    declared_model,
+    one_of,
+)
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import MEANINGS, ExitCode
 from weft.cli.given import inputs_file as json_file
@@ -65,19 +80,9 @@ def ask(
     agent: Annotated[
         str, typer.Option(metavar="NAME", help=f"How it works: {', '.join(AGENTS)}.")
     ] = "compiler",
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", "-m", metavar="MODEL", help="local:NAME, vllm:NAME, or with --base-url NAME."
-        ),
-    ] = "local:smollm2-135m-instruct",
-    base_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="An OpenAI-compatible server, with its /v1."),
-    ] = None,
-    api_key_env: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The variable that holds the server's key.")
-    ] = None,
+    model: Model = DEFAULT_MODEL,
+    base_url: BaseUrl = None,
+    api_key_env: ApiKeyEnv = None,
     show_plan: Annotated[
         bool, typer.Option("--show-plan", help="Print what the model writes while it writes it.")
     ] = False,
@@ -89,15 +94,7 @@ def ask(
             dir_okay=False,
         ),
     ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="JSON",
-            help="A JSON Schema that the answer must fit.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
+    schema: SchemaFile = None,
     instructions: Annotated[
         str, typer.Option(metavar="TEXT", help="Something more to tell the model.")
     ] = "",
@@ -120,15 +117,11 @@ def ask(
         int | None, typer.Option(metavar="N", help="At most so many tokens in all.", min=1)
     ] = None,
     deadline: Deadline = None,
-    concurrency: Annotated[
-        int | None, typer.Option(metavar="N", help="At most so many calls at once.", min=1)
-    ] = None,
+    concurrency: CallsAtOnce = None,
     as_json: AsJson = False,
     events: EventsFile = None,
     timeline: TimelineFile = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print the answer and nothing else.")
-    ] = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """See `HELP`."""
@@ -141,15 +134,17 @@ def ask(
             rounds=rounds,
             calls=calls,
             schema=None if schema is None else json_file(schema),
-            constrain=_one_of(constrain, ("auto", "line", "plan", "never"), "--constrain"),
+            constrain=one_of(constrain, ("auto", "line", "plan", "never"), "--constrain"),
             temperature=temperature,
             max_tokens=max_tokens,
             instructions=instructions,
         )
         wishes = Wishes(as_json, quiet, events, timeline, concurrency, deadline_s, spoken=show_plan)
         budget = None if tokens is None else Budget(tokens=tokens)
-        asked = _Asked(question, _one_of(agent, AGENTS, "--agent"), options, budget, save)
-        code = asyncio.run(asked.answer(tools or (), _model(model, base_url, api_key_env), wishes))
+        asked = _Asked(question, one_of(agent, AGENTS, "--agent"), options, budget, save)
+        code = asyncio.run(
+            asked.answer(tools or (), declared_model(model, base_url, api_key_env), wishes)
+        )
     raise typer.Exit(code)
 
 
@@ -195,7 +190,7 @@ class _Asked:
             return code
 
     def _started(self, asker: Asker, wishes: Wishes, listeners: Sequence[Listener]) -> AskRun:
-        from weft.workflow.asking import AskSettings
+        from weft.workflow.question_run import AskSettings
 
         settings = AskSettings(listeners, wishes.concurrency, wishes.deadline_s, self._budget)
         return asker.start(self._question, settings)
@@ -212,18 +207,3 @@ class _Asked:
             raise InputError(f"cannot write {self._save}: {error.strerror}") from None
         name = clean(str(self._save))
         console.stderr().print(f"wrote {name}: weft run {name}", soft_wrap=True)
-
-
-def _model(name: str, base_url: str | None, api_key_env: str | None) -> str | dict[str, Any]:
-    if base_url is None:
-        if api_key_env is not None:
-            raise typer.BadParameter("goes with --base-url", param_hint="--api-key-env")
-        return name
-    declared: dict[str, Any] = {"use": "openai", "model": name, "base_url": base_url}
-    return declared if api_key_env is None else {**declared, "api_key_env": api_key_env}
-
-
-def _one_of(value: str, there: Sequence[str], option: str) -> Any:
-    if value not in there:
-        raise typer.BadParameter(f"expected one of {', '.join(there)}", param_hint=option)
-    return value

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,3 +27,48 @@ TimelineFile = Annotated[
 Deadline = Annotated[
     str | None, typer.Option(metavar="TIME", help="End the run then, such as 500ms, 30s or 2m.")
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer and nothing else.")]
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model", "-m", metavar="MODEL", help="local:NAME, vllm:NAME, or with --base-url NAME."
+    ),
+]
+BaseUrl = Annotated[
+    str | None, typer.Option(metavar="URL", help="An OpenAI-compatible server, with its /v1.")
+]
+ApiKeyEnv = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The variable that holds the server's key.")
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="JSON",
+        help="A JSON Schema that the answer must fit.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+CallsAtOnce = Annotated[
+    int | None, typer.Option(metavar="N", help="At most so many calls at once.", min=1)
+]
+DEFAULT_MODEL = "local:smollm2-135m-instruct"
+
+
+def declared_model(
+    name: str, base_url: str | None, api_key_env: str | None
+) -> str | dict[str, Any]:
+    """The model as a workflow declares it. Raises: `typer.BadParameter`."""
+    if base_url is None:
+        if api_key_env is not None:
+            raise typer.BadParameter("goes with --base-url", param_hint="--api-key-env")
+        return name
+    declared: dict[str, Any] = {"use": "openai", "model": name, "base_url": base_url}
+    return declared if api_key_env is None else {**declared, "api_key_env": api_key_env}
+
+
+def one_of(value: str, there: Sequence[str], option: str) -> Any:
+    """`value`, if it is `there`. Raises: `typer.BadParameter`."""
+    if value not in there:
+        raise typer.BadParameter(f"expected one of {', '.join(there)}", param_hint=option)
+    return value

@@ -23,8 +23,14 @@ class LiveProgress:
     """Draws in the event loop, never in a thread, so that nothing changes under the pencil."""
 
     def __init__(
-        self, console: Console, trace: Trace, speech: Speech, budget: Budget | None
+        self,
+        console: Console,
+        trace: Trace,
+        speech: Speech,
+        budget: Budget | None,
+        view: type[RunView] = RunView,
     ) -> None:
+        self._view = view
         self._trace = trace
         self._speech = speech
         self._budget = budget
@@ -46,7 +52,7 @@ class LiveProgress:
 
     def _frame(self) -> RunView:
         now_s = 0.0 if self._started_s is None else time.monotonic() - self._started_s
-        return RunView(self._trace, self._speech, self._budget, now_s)
+        return self._view(self._trace, self._speech, self._budget, now_s)
 
     @contextmanager
     def paused(self) -> Iterator[Console]:

@@ -1,0 +1,233 @@
+"""`weft think`: a model answers by a reasoning strategy, in threads that run side by side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weft.cli.commands.options import (
+    DEFAULT_MODEL,
+    ApiKeyEnv,
+    AsJson,
+    BaseUrl,
+    CallsAtOnce,
+    Deadline,
+    Debug,
+    EventsFile,
+    Model,
+    Quiet,
+    SchemaFile,
+    TimelineFile,
+    declared_model,
+)
+from weft.cli.complaint import complaints
+from weft.cli.exit_codes import MEANINGS, ExitCode
+from weft.cli.given import inputs_file as json_file
+from weft.cli.given import loose_value, pairs, seconds, token_count
+
+if TYPE_CHECKING:
+    from weft.cli.session import Wishes
+    from weft.core.events import Listener
+    from weft.reasoning.options import ThinkOptions
+    from weft.reasoning.question import Question
+    from weft.reasoning.strategy import Strategy
+    from weft.reasoning.thought import Thought
+    from weft.workflow.thought_run import ThoughtRun
+
+_STATUS = "\n".join(f"  {code:<5d}{meaning}" for code, meaning in MEANINGS.items())
+HELP = f"""Answer a question by thinking about it: samples and votes, threads that fork and join.
+
+A strategy spends more than one model call on the question, side by side where it can, within a
+budget of tokens. What it needed and why it ended is printed with the answer.
+
+\b
+  weft think --list
+  weft think "How many primes are below 100?" --strategy sample --width 16
+  weft think "..." --model vllm:qwen3-8b --strategy parathinker --budget 20000tok
+  weft think "What do they agree on?" --strategy map-reduce --document a.txt --document b.txt
+
+\b
+Exit status:
+{_STATUS}
+"""
+
+
+def think(
+    question: Annotated[
+        str | None, typer.Argument(metavar="QUESTION", help="What to think about.")
+    ] = None,
+    strategy: Annotated[
+        str, typer.Option("--strategy", "-s", metavar="NAME", help="How to think: see --list.")
+    ] = "sample",
+    list_all: Annotated[
+        bool, typer.Option("--list", help="Print the strategies, and what each of them needs.")
+    ] = False,
+    width: Annotated[
+        int, typer.Option(metavar="N", help="So many threads or samples side by side.", min=1)
+    ] = 8,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="TOKENS", help="At most so much generated text, such as 20000tok."),
+    ] = None,
+    depth: Annotated[int, typer.Option(metavar="N", help="How deep forks may nest.", min=0)] = 2,
+    rounds: Annotated[
+        int, typer.Option(metavar="N", help="How often a thread may fork.", min=1)
+    ] = 8,
+    max_tokens: Annotated[
+        int, typer.Option(metavar="N", help="The longest thread or sample, in tokens.", min=1)
+    ] = 1024,
+    answer_tokens: Annotated[
+        int, typer.Option(metavar="N", help="Tokens that are kept back for the answer.", min=1)
+    ] = 512,
+    temperature: Annotated[
+        float, typer.Option(metavar="T", help="0: always the likeliest token.", min=0.0)
+    ] = 0.7,
+    top_p: Annotated[
+        float | None, typer.Option(metavar="P", help="Nucleus sampling.", max=1.0)
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Makes it repeatable.", min=0)] = 0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A setting of the strategy; repeat it for more."
+        ),
+    ] = None,
+    system: Annotated[
+        str, typer.Option(metavar="TEXT", help="What the model is told about its job.")
+    ] = "",
+    document: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A text that the question is about; repeat it for more.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    model: Model = DEFAULT_MODEL,
+    base_url: BaseUrl = None,
+    api_key_env: ApiKeyEnv = None,
+    schema: SchemaFile = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the tree of threads with its text: Markdown, or JSON if it ends in .json.",
+            dir_okay=False,
+        ),
+    ] = None,
+    deadline: Deadline = None,
+    concurrency: CallsAtOnce = None,
+    as_json: AsJson = False,
+    events: EventsFile = None,
+    timeline: TimelineFile = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """See `HELP`."""
+    if list_all:
+        from weft.cli.threads.listing import print_strategies
+
+        print_strategies(as_json=as_json)
+        return
+    if question is None:
+        raise typer.BadParameter("give a question, or --list", param_hint="QUESTION")
+    deadline_s = None if deadline is None else seconds(deadline)
+    given = {
+        "width": width,
+        "budget": None if budget is None else token_count(budget),
+        "depth": depth,
+        "rounds": rounds,
+        "max_tokens": max_tokens,
+        "answer_tokens": answer_tokens,
+        "temperature": temperature,
+        "top_p": top_p,
+        "seed": seed,
+        "settings": {
+            name: loose_value(text) for name, text in pairs(settings or (), "--set").items()
+        },
+    }
+    with complaints(debug=debug, as_json=as_json):
+        from weft.cli.session import Wishes
+        from weft.reasoning.question import Question
+        from weft.workflow.documents import read_documents
+
+        wishes = Wishes(as_json, quiet, events, timeline, concurrency, deadline_s)
+        asked = Question(
+            question,
+            system,
+            read_documents(document or ()),
+            None if schema is None else json_file(schema),
+        )
+        thinking = _Thinking(strategy, _options(given), asked, trace)
+        code = asyncio.run(thinking.answer(declared_model(model, base_url, api_key_env), wishes))
+    raise typer.Exit(code)
+
+
+def _options(given: Mapping[str, Any]) -> ThinkOptions:
+    from weft.reasoning.options import ThinkOptions
+
+    try:
+        return ThinkOptions(**given)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+class _Thinking:
+    """One thought from the command line."""
+
+    def __init__(
+        self, strategy: str, options: ThinkOptions, question: Question, trace: Path | None
+    ) -> None:
+        self._strategy = strategy
+        self._options = options
+        self._question = question
+        self._trace = trace
+        self._run: ThoughtRun | None = None
+
+    async def answer(self, model: str | Mapping[str, Any], wishes: Wishes) -> ExitCode:
+        """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
+        from weft.cli.session import Session, check_writable
+        from weft.cli.threads.report import ThoughtReport
+        from weft.cli.threads.view import ThreadView
+        from weft.reasoning.strategies import make_strategy
+        from weft.workflow.models import Models
+
+        async with Models() as models:
+            strategy = make_strategy(self._strategy, models.of(model), self._options)
+            if self._trace is not None:
+                check_writable(self._trace)  # better now than afterwards
+
+            def start(listeners: Sequence[Listener]) -> ThoughtRun:
+                self._run = self._started(strategy, wishes, listeners)
+                return self._run
+
+            report = ThoughtReport(self._strategy, self._thought)
+            session = Session(start, wishes, view=ThreadView, report=report, ending=self._write)
+            return await session.run()
+
+    def _started(
+        self, strategy: Strategy, wishes: Wishes, listeners: Sequence[Listener]
+    ) -> ThoughtRun:
+        from weft.workflow.question_run import AskSettings
+        from weft.workflow.thought_run import ThoughtRun
+
+        settings = AskSettings(listeners, wishes.concurrency, wishes.deadline_s)
+        return ThoughtRun(strategy, self._question, settings)
+
+    def _thought(self) -> Thought | None:
+        if self._run is None or not self._run.outcome.ok:
+            return None
+        return self._run.thought
+
+    def _write(self) -> None:
+        """Write the tree of threads, where that is asked for and there is one."""
+        from weft.cli.threads.trace_file import write_trace
+
+        thought = self._thought()
+        if self._trace is not None and thought is not None:
+            write_trace(self._trace, self._strategy, self._question.text, thought)

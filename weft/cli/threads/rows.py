@@ -1,0 +1,91 @@
+"""The threads of a run as rows: what each does, what it wrote. Draws nothing.
+
+A model call is part of the thread that makes it; one that no thread makes is a row of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from weft.cli.speech import Speech
+from weft.core.ids import NodeId
+from weft.engine.trace import NodeTrace, Trace
+
+_THREADS: Final = frozenset(("thread", "sample", "think"))
+_ENDS: Final = {"succeeded": "done", "skipped": "left out"}
+
+
+@dataclass(slots=True)
+class ThreadRow:
+    """One thread. `depth` is how many threads it is inside of; `calls` are its model calls."""
+
+    node: NodeTrace
+    depth: int
+    calls: list[NodeTrace]
+    children: list[ThreadRow]
+
+    @property
+    def state(self) -> str:
+        """queued, waiting (for threads of its own), writing, working, or how it ended."""
+        if self.node.outcome is not None:
+            return _ENDS.get(self.node.outcome.status, self.node.outcome.status)
+        own = self.calls or [self.node]
+        if any(call.phase is not None and call.streamed_tokens for call in own):
+            return "writing"
+        if any(child.node.outcome is None for child in self.children):
+            return "waiting"
+        if any(call.phase is not None for call in own if call is not self.node):
+            return "reading"
+        return "working" if self.node.phase is not None and not self._queued else "queued"
+
+    @property
+    def _queued(self) -> bool:
+        return any(call.ended is None and not call.phases for call in self.calls)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens its own calls have generated."""
+        return sum(max(call.usage.completion_tokens, call.streamed_tokens) for call in self.calls)
+
+    @property
+    def ended(self) -> bool:
+        """True when it is over."""
+        return self.node.outcome is not None
+
+    def words(self, speech: Speech) -> str:
+        """The end of what it wrote last."""
+        said = [speech.of[call.info.id] for call in self.calls if call.info.id in speech.of]
+        latest = max(said, key=lambda one: one.until_s, default=None)
+        return "" if latest is None else latest.tail
+
+
+def thread_rows(trace: Trace) -> list[ThreadRow]:
+    """A row for each thread, each below the one that forked it, in declared order."""
+    rows: dict[NodeId, ThreadRow] = {}
+    owner: dict[NodeId, ThreadRow | None] = {}
+    top: list[ThreadRow] = []
+    for node in trace.nodes.values():
+        parent = None if node.info.parent is None else owner.get(node.info.parent)
+        call = node.info.kind == "model"
+        if not call and node.info.kind not in _THREADS:
+            owner[node.info.id] = parent
+        elif call and parent is not None and parent.node.info.kind != "think":
+            parent.calls.append(node)
+            owner[node.info.id] = parent
+        else:
+            row = ThreadRow(node, 0 if parent is None else parent.depth + 1, [], [])
+            row.calls += [node] if call else []
+            rows[node.info.id] = owner[node.info.id] = row
+            (top if parent is None else parent.children).append(row)
+    return list(_nested(top))
+
+
+def _nested(top: list[ThreadRow]) -> list[ThreadRow]:
+    found: list[ThreadRow] = []
+    waiting = list(reversed(top))
+    while waiting:
+        row = waiting.pop()
+        found.append(row)
+        waiting += reversed(row.children)
+    return found

@@ -1,0 +1,108 @@
+"""The thread tree of a thought with all its text, as a file to read: Markdown, or JSON.
+
+No text in it does anything: see `harmless`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from weft.cli.text import one_line
+from weft.cli.threads.harmless import harmless, harmless_json
+from weft.cli.threads.summary import summary
+from weft.core.errors import InputError
+from weft.reasoning.thought import Thought
+from weft.reasoning.thread.record import Fork, Segment, ThreadRecord
+
+_MOST_HASHES = 6
+_BACKTICKS = re.compile("`+")
+
+
+def write_trace(path: Path, strategy: str, question: str, thought: Thought) -> None:
+    """Write it: JSON where `path` ends in .json, else Markdown. Raises: `InputError`."""
+    as_json = path.suffix.lower() == ".json"
+    text = (_json if as_json else _markdown)(strategy, question, thought)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _json(strategy: str, question: str, thought: Thought) -> str:
+    found = {
+        "strategy": strategy,
+        "question": question,
+        "answer": thought.answer,
+        "key": thought.key,
+        "why": thought.why,
+        "fidelity": thought.fidelity,
+        "lost": thought.lost,
+        "counts": dataclasses.asdict(thought.counts),
+        "samples": [dataclasses.asdict(sample) for sample in thought.samples],
+        "tree": None if thought.tree is None else thought.tree.as_json(),
+    }
+    return json.dumps(harmless_json(found), ensure_ascii=False, indent=2) + "\n"
+
+
+def _markdown(strategy: str, question: str, thought: Thought) -> str:
+    lines = [f"# A thought by {_inline(strategy)}", ""]
+    lines += [f"- {_inline(line, 1_000)}" for line in summary(strategy, thought)]
+    lines += ["", "## Question", "", *_fenced(question), "## Answer", "", *_fenced(thought.answer)]
+    if thought.tree is not None:
+        lines += ["## Threads", "", *_thread(thought.tree, 3)]
+    if thought.samples:
+        lines += ["## Samples", ""]
+    for sample in thought.samples:
+        told = [f"sample {sample.index}", sample.status, f"{sample.tokens:,} tokens"]
+        told += [] if sample.key is None else [f"answer {_inline(sample.key)}"]
+        lines += [f"### {' · '.join(told)}", "", *_fenced(sample.text)]
+    return "\n".join(lines)
+
+
+def _thread(record: ThreadRecord, level: int) -> Iterator[str]:
+    """One thread: its segments in order, and where it forked all of its children."""
+    told = [_inline(record.id), record.state.value]
+    told.append(f"{record.generated_tokens:,} tokens of its own")
+    yield f"{'#' * min(level, _MOST_HASHES)} {' · '.join(told)}"
+    yield ""
+    if record.reason:
+        yield _inline(record.reason, 300)
+        yield ""
+    for number, part in enumerate(record.segments, 1):
+        yield from _fork(part, level) if isinstance(part, Fork) else _segment(part, number)
+    if record.result:
+        yield "It returned:"
+        yield ""
+        yield from _fenced(record.result)
+
+
+def _segment(segment: Segment, number: int) -> Iterator[str]:
+    who = "written by the runtime" if segment.forced else "written by the model"
+    role = f" ({_inline(segment.role)})" if segment.role else ""
+    yield f"{number}. {who}{role}:"
+    yield ""
+    yield from _fenced(segment.text)
+
+
+def _fork(fork: Fork, level: int) -> Iterator[str]:
+    yield f"It forked into {len(fork.children)}:"
+    yield ""
+    for child in fork.children:
+        yield from _thread(child, level + 1)
+
+
+def _inline(text: str, width: int = 120) -> str:
+    """The beginning of the text on one line, in which no markup works."""
+    return f"`{one_line(harmless(text), width).replace('`', chr(39))}`"
+
+
+def _fenced(text: str) -> list[str]:
+    """The text in a fence that nothing in it closes."""
+    text = harmless(text)
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}text", text, fence, ""]
