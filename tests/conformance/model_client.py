@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -27,10 +27,13 @@ from weft.core.errors import (
 )
 from weft.core.fakes import Reply
 from weft.core.ports import (
+    ConcurrentAttention,
     Delta,
+    Layout,
     ModelClient,
     ModelEvent,
     ModelRequest,
+    Placed,
     Prefilled,
     ReasoningDelta,
     Sampling,
@@ -335,6 +338,91 @@ class ModelClientConformance:
             answer = await complete(client, asking(logprobs=True))
             assert 0 < len(answer.logprobs) <= answer.usage.completion_tokens
             assert all(value <= 0 for value in answer.logprobs)
+
+        self.run(body)
+
+    def test_the_largest_logprobs_are_given_where_promised_and_never_ignored(self) -> None:
+        async def body(client: ModelClient) -> None:
+            most = (await client.capabilities()).top_logprobs
+            with pytest.raises(CapabilityError, match="logprobs"):
+                await complete(client, asking(top_logprobs=most + 1))
+            for count in {1, min(3, most), most} - {0} if most else ():
+                *events, answer = await events_of(client, asking(top_logprobs=count))
+                assert isinstance(answer, Completion)
+                deltas = [event for event in events if isinstance(event, TextDelta)]
+                assert sum((d.top_logprobs for d in deltas), ()) == answer.top_logprobs
+                assert len(answer.top_logprobs) == len(answer.logprobs) > 0
+                for largest, drawn in zip(answer.top_logprobs, answer.logprobs, strict=True):
+                    assert len(largest) == count
+                    assert list(largest) == sorted(largest, reverse=True)
+                    # Greedy: what was drawn is the largest.
+                    assert largest[0] == pytest.approx(drawn)
+
+        self.run(body)
+
+    def test_a_stop_token_ends_the_answer_where_promised_and_is_never_ignored(self) -> None:
+        async def body(client: ModelClient) -> None:
+            able = await client.capabilities()
+            if not able.stop_token_ids:
+                sampling = Sampling(max_tokens=LIMIT, stop_token_ids=(7,))
+                with pytest.raises(CapabilityError, match="token"):
+                    await complete(client, asking(sampling=sampling))
+                return
+            if not able.token_ids:
+                pytest.skip("no token ids to stop at")
+            whole = await complete(client, asking())
+            stop = whole.token_ids[2]
+            place = whole.token_ids.index(stop)
+            sampling = Sampling(max_tokens=LIMIT, temperature=0, stop_token_ids=(stop,))
+            *events, cut = await events_of(client, asking(sampling=sampling))
+            assert isinstance(cut, Completion)
+            assert (cut.finish_reason, cut.stop) == ("stop", stop)
+            assert cut.token_ids == whole.token_ids[: place + 1]
+            texts = [event.text for event in events if isinstance(event, TextDelta)]
+            assert "".join(texts) == cut.text
+            assert whole.text.startswith(cut.text)
+            assert len(cut.text) < len(whole.text)
+            assert whole.stop is None
+
+        self.run(body)
+
+    def test_a_stop_text_is_named_where_it_ended_the_answer(self) -> None:
+        async def body(client: ModelClient) -> None:
+            if not (await client.capabilities()).stop_token_ids:
+                pytest.skip("what stops at no tokens may not tell either")
+            whole = await complete(client, asking())
+            stop = whole.text[1:3]
+            sampling = Sampling(max_tokens=LIMIT, temperature=0, stop=("never met", stop))
+            cut = await complete(client, asking(sampling=sampling))
+            assert (cut.finish_reason, cut.stop) == ("stop", stop)
+            assert cut.text == whole.text[: whole.text.index(stop)]
+            assert cut.token_ids == whole.token_ids[: len(cut.token_ids)]
+
+        self.run(body)
+
+    def test_a_placed_prompt_is_never_ignored(self) -> None:
+        async def body(client: ModelClient) -> None:
+            able = await client.capabilities()
+            request = ModelRequest(
+                prompt_token_ids=(5, 6, 7),
+                sampling=Sampling(max_tokens=LIMIT, temperature=0),
+                placement=(Placed(2, 0), Placed(1, 0)),
+            )
+            if able.placement:
+                assert (await complete(client, request)).usage.prompt_tokens == 3
+            else:
+                with pytest.raises(CapabilityError):
+                    await complete(client, request)
+
+        self.run(body)
+
+    def test_a_group_of_workers_is_never_ignored(self) -> None:
+        async def body(client: ModelClient) -> None:
+            layouts = (await client.capabilities()).layouts
+            for layout in set(get_args(Layout)) - set(layouts):
+                attention = ConcurrentAttention("alone", 1, 0, layout)
+                with pytest.raises(CapabilityError):
+                    await complete(client, asking(attention=attention))
 
         self.run(body)
 

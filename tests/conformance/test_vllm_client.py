@@ -105,6 +105,8 @@ def test_what_the_server_can_do_is_found_out(live_vllm: LiveVllm) -> None:
             metrics=True,
             grammar=True,
             continuation=True,
+            stop_token_ids=True,
+            top_logprobs=20,
             adapters=(ADAPTER,),
             max_context_tokens=CONTEXT,
         )

@@ -41,18 +41,23 @@ ABLE = Capabilities(
     logprobs=True,
     priority=True,
     prefix_reuse=True,
+    stop_token_ids=True,
     max_context_tokens=CONTEXT,
 )
 
 
 @dataclass
 class Fate:
-    """What happens to one request. Nothing, by default."""
+    """What happens to one request. Nothing, by default.
+
+    `break_at_stop`: the stream breaks off between a stop token and the news that it was the end.
+    """
 
     break_after_tokens: int | None = None
     overloaded_s: float | None = None
     refuse: bool = False
     merge: int = 1
+    break_at_stop: bool = False
 
 
 def prompt_ids(request: ModelRequest) -> list[int]:
@@ -85,6 +90,7 @@ class Detokenizer:
         self._prompt = prompt
         self._echoes = prompt[-1] in NEXT_BYTE
         self._stop = stop
+        self.stopped: str | None = None
         self._lag = max((len(text) for text in stop), default=1) - 1
         self._ids: list[int] = []
         self._told = 0
@@ -104,6 +110,7 @@ class Detokenizer:
             found = self.text.find(stop)
             if found >= 0:
                 self.text = self.text[:found]
+                self.stopped = stop
                 return True
         return False
 
@@ -201,7 +208,8 @@ class Server:
             ids.append(token)
             unsent.append(token)
             self.tokens += 1
-            if text.take(token) or token == END:
+            stops = token in request.sampling.stop_token_ids
+            if stops or text.take(token) or token == END:
                 finish = "stop"
             elif len(ids) == limit:
                 finish = "length"
@@ -209,9 +217,20 @@ class Server:
                 logprobs = tuple(-1 / (1 + token) for token in unsent) if request.logprobs else ()
                 yield TextDelta(text.news(finish is not None), tuple(unsent), logprobs)
                 unsent = []
+        if stops and fate.break_at_stop:
+            raise ModelUnavailable("the stream broke off")
         logprobs = tuple(-1 / (1 + token) for token in ids) if request.logprobs else ()
         usage = Usage(len(prompt), len(ids), requests=1)
-        yield Completion(text.text, finish, (), tuple(ids), logprobs, usage, self.model)
+        yield Completion(
+            text.text,
+            finish,
+            (),
+            tuple(ids),
+            logprobs,
+            usage,
+            self.model,
+            stop=ids[-1] if stops else text.stopped,
+        )
 
     def _check_stream(self, broken: asyncio.Event) -> None:
         if broken.is_set():

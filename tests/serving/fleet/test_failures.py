@@ -102,6 +102,28 @@ class TestResuming:
         assert given == replace(right, usage=replace(right.usage, requests=2))
         assert not spare.requests
 
+    def test_an_answer_cut_after_its_stop_token_needs_nobody(self) -> None:
+        """Its last tokens came at once, and the stream broke before it said that this was all."""
+        whole = undisturbed(asking("river", 30))
+        stop = next(
+            token
+            for n, token in enumerate(whole.token_ids)
+            if n and token not in whole.token_ids[:n]
+        )
+        sampling = Sampling(max_tokens=30, stop_token_ids=(stop,))
+        request = asking("river", sampling=sampling)
+        right = undisturbed(request)
+        spare = Server()
+
+        async def body(fleet: Fleet, clock: FakeClock) -> Completion:
+            return await answer(fleet, request)
+
+        fate = Fate(merge=len(right.token_ids), break_at_stop=True)
+        given = play(body, [Server(lambda _: fate), spare])
+        assert given == replace(right, usage=replace(right.usage, requests=2))
+        assert (given.stop, given.finish_reason) == (stop, "stop")
+        assert not spare.requests
+
     @pytest.mark.parametrize(
         "able", [{"token_ids": False}, {"prompt_token_ids": False}, {"max_context_tokens": None}]
     )
@@ -583,8 +605,20 @@ class TestTime:
 
 
 def test_capabilities_are_what_all_replicas_have() -> None:
-    one = Server(able=replace(ABLE, adapters=("a", "b"), max_context_tokens=None))
-    two = Server(able=replace(ABLE, adapters=("b", "c"), priority=False))
+    one = Server(
+        able=replace(
+            ABLE,
+            adapters=("a", "b"),
+            max_context_tokens=None,
+            top_logprobs=20,
+            layouts=("contiguous", "combined"),
+        )
+    )
+    two = Server(
+        able=replace(
+            ABLE, adapters=("b", "c"), priority=False, top_logprobs=4, layouts=("combined",)
+        )
+    )
 
     class Away(Server):
         async def capabilities(self) -> Capabilities:
@@ -593,7 +627,7 @@ def test_capabilities_are_what_all_replicas_have() -> None:
     async def of(*servers: Server) -> Capabilities:
         return await Fleet(servers).capabilities()
 
-    both = replace(ABLE, adapters=("b",), priority=False)
+    both = replace(ABLE, adapters=("b",), priority=False, top_logprobs=4, layouts=("combined",))
     assert asyncio.run(of(one, two)) == both
     assert asyncio.run(of(one, Away(), two, Away())) == both
     with pytest.raises(ModelUnavailable, match="away"):

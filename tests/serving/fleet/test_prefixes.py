@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.serving.fleet.asking import LONG, answer, asking, play, settle
-from tests.serving.fleet.server import Fate, Server
+from tests.serving.fleet.server import LETTERS, Fate, Server
 from weft.core.errors import ModelRequestError
 from weft.core.fakes import FakeClock
 from weft.core.ports import ModelRequest, Program, Sampling
-from weft.core.values import Message, ToolSpec
+from weft.core.values import Completion, Message, ToolSpec
 from weft.serving.fleet import Fleet, FleetStats, routing
 from weft.serving.fleet.prefixes import BLOCK_CHARS, Prefixes, chain_of
 
@@ -174,6 +174,40 @@ def test_calls_of_one_group_stay_together(group: dict[str, Any]) -> None:
 
     assert count(affinity=True) == [6, 0]
     assert count(affinity=False) == [3, 3]
+
+
+def test_the_threads_of_a_tree_stay_on_one_replica() -> None:
+    """Parent, children of its tokens, and the join; several trees at once, each with a program."""
+    servers = [Server(), Server(), Server()]
+
+    async def tree(fleet: Fleet, number: int) -> None:
+        shared = (LETTERS[number],) + tuple(LETTERS) * 40
+        program = Program(f"tree {number}")
+
+        async def thread(*header: int) -> Completion:
+            sampling = Sampling(max_tokens=5 + len(header), temperature=0)
+            context = shared + header
+            request = ModelRequest(prompt_token_ids=context, sampling=sampling, program=program)
+            return await answer(fleet, request)
+
+        parent = await thread()
+        async with asyncio.TaskGroup() as fork:
+            children = [
+                fork.create_task(thread(*parent.token_ids, LETTERS[child])) for child in range(6)
+            ]
+        written = [token for child in children for token in child.result().token_ids]
+        await thread(*parent.token_ids, *written)
+
+    async def body(fleet: Fleet, clock: FakeClock) -> None:
+        async with asyncio.TaskGroup() as trees:
+            for number in range(3):
+                trees.create_task(tree(fleet, number))
+
+    play(body, servers)
+    trees = [
+        {request.program.id for request in server.requests if request.program} for server in servers
+    ]
+    assert sorted(map(sorted, trees)) == [[f"tree {number}"] for number in range(3)]
 
 
 def test_groups_seen_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.serving.fleet.server import Fate, Server
+from tests.serving.fleet.server import END, LETTERS, Fate, Server
 from weft.core.fakes import FakeClock
 from weft.core.ports import (
     ModelEvent,
@@ -27,11 +27,12 @@ fates = st.builds(
     overloaded_s=st.none() | st.none() | st.floats(0, 3),
     refuse=st.sampled_from([False, False, False, True]),
     merge=st.integers(1, 4),
+    break_at_stop=st.booleans(),
 )
 requests = st.builds(
-    lambda text, program, remaining, limit, stop, logprobs: ModelRequest(
+    lambda text, program, remaining, limit, stop, stop_ids, logprobs: ModelRequest(
         (Message("user", text),),
-        sampling=Sampling(max_tokens=limit, temperature=0, stop=stop),
+        sampling=Sampling(max_tokens=limit, temperature=0, stop=stop, stop_token_ids=stop_ids),
         logprobs=logprobs,
         program=Program(program, 1, remaining),
     ),
@@ -42,6 +43,7 @@ requests = st.builds(
     st.integers(1, 9),
     st.none() | st.integers(1, 80),
     st.sampled_from([(), (), ("##",), ("ab", "ok the"), ("\n",)]),
+    st.sampled_from([(), (), (LETTERS[3],), (LETTERS[-1], END)]),
     st.sampled_from([False, False, True]),
 )
 
@@ -67,6 +69,7 @@ def check(right: Completion, events: list[ModelEvent]) -> None:
     assert tuple(p for delta in texts for p in delta.logprobs) == right.logprobs
     assert (last.text, last.token_ids) == (right.text, right.token_ids)
     assert (last.finish_reason, last.logprobs) == (right.finish_reason, right.logprobs)
+    assert last.stop == right.stop
     assert last.usage.prompt_tokens == right.usage.prompt_tokens
     assert last.usage.completion_tokens == right.usage.completion_tokens
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from weft.core.ports import TextDelta
-from weft.serving.local.answer import Answer
+from weft.serving.local.answer import Answer, Drawn
 
 TEXT = st.text(alphabet="ab<|é漢🎉�\n", max_size=30)
 
@@ -22,7 +22,7 @@ def play(pieces: Sequence[bytes], stop: Sequence[str] = ()) -> tuple[Answer, lis
     answer = Answer(lambda token: pieces[token], stop)
     deltas = []
     for token in range(len(pieces)):
-        answer.add(token, None)
+        answer.add(Drawn(token))
         if answer.stopped:
             break
         if delta := answer.delta():
@@ -63,7 +63,7 @@ def test_a_stop_string_ends_the_text_before_it_however_it_is_cut(
 ) -> None:
     pieces = cut(text.encode(), cuts)
     answer, deltas = play(pieces, stop)
-    assert answer.stopped == any(word in text for word in stop)
+    assert (answer.stopped is not None) == any(word in text for word in stop)
     # a word is seen as soon as a token completes it, so an earlier word may still be incomplete
     ends = [
         len(text[: text.find(word)].encode()) + len(word.encode()) for word in stop if word in text
@@ -84,7 +84,7 @@ def test_text_that_may_begin_a_stop_string_waits_until_it_does_not() -> None:
     answer = Answer(lambda token: pieces[token], ["END"])
     shown = []
     for token in range(4):
-        answer.add(token, None)
+        answer.add(Drawn(token))
         delta = answer.delta()
         shown.append(delta and delta.text)
     assert shown == ["one ", None, "ENTER ", None]
@@ -96,7 +96,7 @@ def test_every_token_and_logprob_is_given_out_once() -> None:
     answer = Answer(lambda token: pieces[token], [])
     deltas = []
     for token in range(4):
-        answer.add(token, -float(token))
+        answer.add(Drawn(token, -float(token)))
         if delta := answer.delta():
             deltas.append(delta)
     answer.finish()

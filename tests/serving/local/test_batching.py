@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM
 
 from tests.serving.local.playback import EXACT, Heard, Playback, asking
 from weft.core.errors import ModelRequestError, ModelUnavailable
+from weft.core.ports import Prefilled, TextDelta
 from weft.serving.local import LocalOptions
 
 Play = Callable[..., Playback]
@@ -101,7 +102,7 @@ def test_a_cancelled_row_is_gone_before_the_next_step(play: Play) -> None:
     doomed.cancelled = True
     playback.batcher.step()
     assert [row.ticket for row in playback.batcher.rows] == [other]
-    assert len(doomed.events) == 1
+    assert [type(event) for event in doomed.events] == [Prefilled, TextDelta]
     playback.finish()
     assert len(other.completion.token_ids) == 8
 

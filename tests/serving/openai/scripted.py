@@ -82,7 +82,7 @@ def plays(reply: Reply, request: Json) -> Script:
     limit = request.get("max_tokens")
     tokens: list[Json] = [{"reasoning": token} for token in words(reply.reasoning)]
     tokens += [{"content": token} for token in words(reply.text)]
-    kept = tokens[:limit]
+    kept, stop = _stopped(tokens[:limit], request)
     deltas = list(kept)
     deltas += [
         {
@@ -97,20 +97,21 @@ def plays(reply: Reply, request: Json) -> Script:
         }
         for index, call in enumerate(reply.tool_calls)
     ]
-    finish = "length" if len(kept) < len(tokens) else "stop"
+    finish = "length" if stop is None and len(kept) < len(tokens) else "stop"
     finish = "tool_calls" if reply.tool_calls else finish
     if "prompt" in request:
         events = [
             {"choices": [{"index": 0, "text": delta["content"], "token_ids": [number]}]}
             for number, delta in enumerate(deltas)
         ]
-        events.append({"choices": [{"index": 0, "text": "", "finish_reason": finish}]})
+        end = {"index": 0, "text": "", "finish_reason": finish, "stop_reason": stop}
+        events.append({"choices": [end]})
     else:
         events = [chunk(delta, token_ids=[n]) for n, delta in enumerate(deltas)]
-        events.append(chunk(finish=finish))
+        events.append(chunk(finish=finish, stop_reason=stop))
     if request.get("logprobs"):
         for event in events[: len(kept)]:
-            event["choices"][0]["logprobs"] = {"content": [{"token": "x", "logprob": -0.5}]}
+            event["choices"][0]["logprobs"] = _logprobs(request)
     prompt = request.get("prompt") or request["messages"]
     return Script(
         [*events, usage(len(prompt), len(kept))],
@@ -118,6 +119,29 @@ def plays(reply: Reply, request: Json) -> Script:
         every_s=reply.per_token_s,
         die_after=reply.break_after_tokens,
     )
+
+
+def _stopped(tokens: list[Json], request: Json) -> tuple[list[Json], str | int | None]:
+    """What is said up to the first stop token or text, and which it was."""
+    text = ""
+    for number, token in enumerate(tokens):
+        if number in request.get("stop_token_ids", ()):
+            return [*tokens[:number], {"content": ""}], number
+        before, text = text, text + token.get("content", "")
+        for stop in request.get("stop", ()):
+            if stop in text:
+                content = text.partition(stop)[0].removeprefix(before)
+                return [*tokens[:number], {"content": content}], stop
+    return tokens, None
+
+
+def _logprobs(request: Json) -> Json:
+    """Of one token, the most probable one, in the two forms there are."""
+    if "prompt" in request:
+        largest = {f"token_id:{n}": -0.5 - n for n in range(request["logprobs"])}
+        return {"token_logprobs": [-0.5], "top_logprobs": [largest]}
+    tops = [{"token": "x", "logprob": -0.5 - n} for n in range(request.get("top_logprobs", 0))]
+    return {"content": [{"token": "x", "logprob": -0.5, "top_logprobs": tops}]}
 
 
 def _fails(error: WeftError) -> Script:

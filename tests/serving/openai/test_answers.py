@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.serving.openai.scripted import (
     usage,
 )
 from weft.core.errors import ModelOutputError, ModelRequestError, ModelUnavailable
-from weft.core.ports import ModelRequest, TextDelta, ToolCallDelta
+from weft.core.ports import ModelRequest, Sampling, TextDelta, ToolCallDelta
 from weft.core.values import Completion, ToolCall, Usage
 from weft.serving.openai import Price
 
@@ -49,6 +50,48 @@ def test_text_tokens_and_logprobs_stream_together(endpoints: EndpointServer) -> 
             model="scripted",
         ),
     ]
+
+
+def test_the_largest_logprobs_come_in_order_and_without_the_drawn_token_beyond_them(
+    endpoints: EndpointServer,
+) -> None:
+    """Both endpoints of vLLM put the drawn token first, also where it is none of the largest."""
+    tops = [{"token": "x", "logprob": value} for value in (-9.0, -0.5, -0.75)]
+    content = [{"token": "x", "logprob": -9.0, "top_logprobs": tops}]
+    chat = Script([chunk({"content": "a"}, "stop", token_ids=[1], logprobs={"content": content})])
+    answer = ask(endpoints.add(chat), question(top_logprobs=2))
+    assert (answer.logprobs, answer.top_logprobs) == ((-9.0,), ((-0.5, -0.75),))
+
+    largest = [{"token_id:7": -9.0, "token_id:5": -0.5, "token_id:6": -0.75}, {"token_id:5": -0.25}]
+    logprobs = {"token_logprobs": [-9.0, -0.25], "top_logprobs": largest}
+    choice = {"index": 0, "text": "a", "token_ids": [7, 5], "finish_reason": "stop"}
+    plain = Script([{"choices": [{**choice, "logprobs": logprobs}]}])
+    answer = ask(endpoints.add(plain), ModelRequest(prompt_token_ids=(1,), top_logprobs=2))
+    assert answer.top_logprobs == ((-0.5, -0.75), (-0.25,))
+
+
+@pytest.mark.parametrize(
+    ("finish", "told", "ids", "stop"),
+    [
+        ("stop", {"stop_reason": 7}, [5, 7], 7),
+        ("stop", {"stop_reason": "END"}, [5, 6], "END"),
+        ("stop", {"matched_stop": "END"}, [5], "END"),
+        # The model's own end, which generation configs add to the stop tokens.
+        ("stop", {"stop_reason": 2}, [5, 2], None),
+        ("stop", {"stop_reason": None}, [5, 2], None),
+        # vLLM looks at its own end first, and then gives no reason.
+        ("stop", {"stop_reason": None}, [5, 7], 7),
+        ("stop", {"stop_reason": {"a": 1}}, [5], None),
+        ("length", {"stop_reason": None}, [5, 7], None),
+    ],
+)
+def test_a_stop_is_told_where_it_is_one_of_the_request(
+    endpoints: EndpointServer, finish: str, told: dict[str, Any], ids: list[int], stop: object
+) -> None:
+    endpoint = endpoints.add(Script([chunk({"content": "a"}, finish, token_ids=ids, **told)]))
+    sampling = Sampling(stop=("END",), stop_token_ids=(7, 8))
+    answer = ask(endpoint, question(sampling=sampling))
+    assert (answer.stop, answer.finish_reason) == (stop, finish)
 
 
 @pytest.mark.parametrize("cut", [1, 3, 64])

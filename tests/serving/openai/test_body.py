@@ -6,7 +6,7 @@ import pytest
 
 from tests.serving.openai.asking import question
 from weft.core.errors import CapabilityError, ModelRequestError
-from weft.core.ports import ModelRequest, Sampling
+from weft.core.ports import ConcurrentAttention, ModelRequest, Placed, Sampling
 from weft.core.values import Lossless, Message, ToolCall, ToolSpec
 from weft.serving.openai.body import body_of
 from weft.serving.openai.server import Kind, Server
@@ -75,6 +75,39 @@ def test_the_longest_answer_goes_by_two_names() -> None:
 def test_top_k_is_refused_where_it_would_be_ignored(kind: Kind) -> None:
     with pytest.raises(CapabilityError, match="top_k"):
         body(question(sampling=Sampling(top_k=5)), kind)
+
+
+def test_stop_tokens_are_sent_where_they_are_known() -> None:
+    request = question(sampling=Sampling(stop_token_ids=(2, 7)))
+    assert body(request, "vllm")["stop_token_ids"] == [2, 7]
+    others: tuple[Kind, ...] = ("openai", "llamacpp", "other")
+    for kind in others:
+        with pytest.raises(CapabilityError, match="stop at token ids"):
+            body(request, kind)
+
+
+def test_as_many_of_the_largest_logprobs_as_were_asked_for() -> None:
+    assert body(question(top_logprobs=3), "openai")["top_logprobs"] == 3
+    # vLLM counts the drawn token, which may be none of the three.
+    assert body(question(top_logprobs=3), "vllm")["top_logprobs"] == 4
+    assert body(question(top_logprobs=20), "vllm")["top_logprobs"] == 20
+    ids = ModelRequest(prompt_token_ids=(1,), top_logprobs=3)
+    assert body(ids, "vllm")["logprobs"] == 3
+    assert body(ids, "vllm")["return_tokens_as_token_ids"]
+    assert body(question(logprobs=True), "vllm")["logprobs"] is True
+    limits: dict[Kind, int] = {"vllm": 20, "sglang": 0}
+    for kind, most in limits.items():
+        with pytest.raises(CapabilityError, match=f"{most} top_logprobs"):
+            body(question(top_logprobs=most + 1), kind)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"placement": (Placed(1, 0),)}, {"attention": ConcurrentAttention("a group", 2, 0)}],
+)
+def test_positions_and_common_attention_are_no_servers_business(fields: dict[str, Any]) -> None:
+    with pytest.raises(CapabilityError, match="local model"):
+        body(ModelRequest(prompt_token_ids=(1,), **fields), "vllm")
 
 
 def test_a_conversation_with_tools() -> None:

@@ -45,6 +45,8 @@ def test_vllm_is_known_by_its_owner(endpoints: EndpointServer) -> None:
         prompt_logprobs=True,
         grammar=True,
         continuation=True,
+        stop_token_ids=True,
+        top_logprobs=20,
         max_context_tokens=8192,
     )
     assert endpoint.paths == ["v1/models", "version", "metrics"]

@@ -23,10 +23,15 @@ async def common(clients: Iterable[ModelClient]) -> Capabilities:
     shared = {
         field.name: all(getattr(each, field.name) for each in found)
         for field in fields(Capabilities)
-        if field.name not in ("adapters", "max_context_tokens")
+        if isinstance(field.default, bool)
     }
     adapters = [a for a in found[0].adapters if all(a in each.adapters for each in found)]
+    layouts = [one for one in found[0].layouts if all(one in each.layouts for each in found)]
     contexts = [each.max_context_tokens for each in found if each.max_context_tokens is not None]
     return Capabilities(
-        **shared, adapters=tuple(adapters), max_context_tokens=min(contexts, default=None)
+        **shared,
+        top_logprobs=min(each.top_logprobs for each in found),
+        layouts=tuple(layouts),
+        adapters=tuple(adapters),
+        max_context_tokens=min(contexts, default=None),
     )

@@ -25,14 +25,20 @@ async def common(clients: Sequence[ModelClient]) -> Capabilities:
 
 
 def intersection(found: Sequence[Capabilities]) -> Capabilities:
-    """A flag if all have it, an adapter if all have it, and the shortest context."""
+    """A flag, an adapter or a layout if all have it, and the smallest numbers."""
     flags = {
         field.name: all(getattr(one, field.name) for one in found)
         for field in fields(Capabilities)
         if isinstance(field.default, bool)
     }
     contexts = [one.max_context_tokens for one in found if one.max_context_tokens is not None]
-    adapters = [name for name in found[0].adapters if all(name in one.adapters for one in found)]
+    first, *others = found
     return Capabilities(
-        **flags, adapters=tuple(adapters), max_context_tokens=min(contexts, default=None)
+        **flags,
+        top_logprobs=min(one.top_logprobs for one in found),
+        layouts=tuple(each for each in first.layouts if all(each in one.layouts for one in others)),
+        adapters=tuple(
+            each for each in first.adapters if all(each in one.adapters for one in others)
+        ),
+        max_context_tokens=min(contexts, default=None),
     )

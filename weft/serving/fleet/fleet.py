@@ -129,6 +129,7 @@ class Fleet:
                 grammar=None,
                 tool_choice="auto",
                 logprobs=False,
+                top_logprobs=0,
             )
             await warm(self._desk, request, self._ticket(request, warm=True), self._clock)
 

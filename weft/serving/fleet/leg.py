@@ -131,7 +131,7 @@ class Repeated:
             self._text, text = _after(self._text, delta.text)
             seen = min(self._logprobs, len(delta.logprobs))
             self._logprobs -= seen
-            delta = TextDelta(text, ids, delta.logprobs[seen:])
+            delta = TextDelta(text, ids, delta.logprobs[seen:], delta.top_logprobs[seen:])
             return delta if text or ids or delta.logprobs else None
         self._reasoning, text = _after(self._reasoning, delta.text)
         return replace(delta, text=text, token_ids=ids) if text or ids else None

@@ -36,18 +36,22 @@ def next_leg(transcript: Transcript, offered: Capabilities) -> Leg | Completion 
         if cuttable:
             return Sewn(transcript, transcript.request)
         return Direct(transcript)
+    if (stop := _stopped_at(transcript)) is not None:
+        return _full(transcript, stop)
     room = _room(transcript, offered)
     sewable = cuttable and offered.prompt_token_ids and _has_ids(transcript)
     if sewable and room is not None and not (_greedy(transcript.request) and _doubtful(transcript)):
-        return Sewn(transcript, _rest(transcript, room)) if room > 0 else _full(transcript)
+        return Sewn(transcript, _rest(transcript, room)) if room > 0 else _full(transcript, None)
     return Repeated(transcript) if _greedy(transcript.request) else None
 
 
 def _cuttable(request: ModelRequest) -> bool:
     """Whether the rest of the answer only depends on the tokens before it."""
-    held = request.schema is not None or request.grammar is not None
-    held = held or bool(request.tools) or request.logprobs
-    return not held and request.extra.keys() <= _HARMLESS
+    held = (request.schema, request.grammar, request.attention)
+    if any(wish is not None for wish in held) or request.tools or request.placement:
+        return False
+    numbers = request.logprobs or request.top_logprobs > 0
+    return not numbers and request.extra.keys() <= _HARMLESS
 
 
 def _has_ids(transcript: Transcript) -> bool:
@@ -93,7 +97,23 @@ def _rest(transcript: Transcript, room: int) -> ModelRequest:
     )
 
 
-def _full(transcript: Transcript) -> Completion:
-    """The answer broke off after its last possible token: only its end is missing."""
-    usage = glued_usage(transcript, len(transcript.ids), Usage())
-    return Completion(transcript.text, "length", token_ids=tuple(transcript.ids), usage=usage)
+def _stopped_at(transcript: Transcript) -> int | None:
+    """The stop token that has been delivered, where only the news that it ended the answer has not.
+
+    An answer has no tokens after its first stop token.
+    """
+    if not (transcript.ids and _has_ids(transcript)):
+        return None
+    last = transcript.ids[-1]
+    return last if last in transcript.request.sampling.stop_token_ids else None
+
+
+def _full(transcript: Transcript, stop: int | None) -> Completion:
+    """The answer broke off after its last possible token, or `stop`: only its end is missing."""
+    return Completion(
+        transcript.text,
+        "length" if stop is None else "stop",
+        token_ids=tuple(transcript.ids),
+        usage=glued_usage(transcript, len(transcript.ids), Usage()),
+        stop=stop,
+    )

@@ -7,8 +7,19 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 
 from weft.core.ports.model import TextDelta
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A token and, where they are asked for, its log probability and the largest ones there."""
+
+    token: int
+    logprob: float | None = None
+    largest: tuple[float, ...] | None = None
 
 
 class Answer:
@@ -17,7 +28,8 @@ class Answer:
     def __init__(self, bytes_of: Callable[[int], bytes], stop: Sequence[str]) -> None:
         self.token_ids: list[int] = []
         self.logprobs: list[float] = []
-        self.stopped = False
+        self.top_logprobs: list[tuple[float, ...]] = []
+        self.stopped: str | None = None
         self._bytes_of = bytes_of
         self._stop = tuple(stop)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -31,17 +43,24 @@ class Answer:
         """All text given out so far."""
         return "".join(self._given)
 
-    def add(self, token: int, logprob: float | None) -> None:
-        """Take one token. A stop string ends the text before it; the token stays in `token_ids`."""
-        self.token_ids.append(token)
-        if logprob is not None:
-            self.logprobs.append(logprob)
-        self._read(self._decoder.decode(self._bytes_of(token)))
+    def add(self, drawn: Drawn, *, silent: bool = False) -> None:
+        """Take one token; a `silent` one ends the answer and is not part of its text.
+
+        A stop string ends the text before it, and is then `stopped`; the token stays in
+        `token_ids`.
+        """
+        self.token_ids.append(drawn.token)
+        if drawn.logprob is not None:
+            self.logprobs.append(drawn.logprob)
+        if drawn.largest is not None:
+            self.top_logprobs.append(drawn.largest)
+        if not silent:
+            self._read(self._decoder.decode(self._bytes_of(drawn.token)))
 
     def finish(self) -> None:
         """Let out what was held back; a character that was never completed becomes U+FFFD."""
         self._read(self._decoder.decode(b"", final=True))
-        if not self.stopped:
+        if self.stopped is None:
             self._ready += self._held
         self._held = ""
 
@@ -59,20 +78,24 @@ class Answer:
 
     def _give(self) -> TextDelta:
         fresh = slice(self._given_tokens, len(self.token_ids))
-        delta = TextDelta(self._ready, tuple(self.token_ids[fresh]), tuple(self.logprobs[fresh]))
+        delta = TextDelta(
+            self._ready,
+            tuple(self.token_ids[fresh]),
+            tuple(self.logprobs[fresh]),
+            tuple(self.top_logprobs[fresh]),
+        )
         self._given.append(self._ready)
         self._given_tokens = len(self.token_ids)
         self._ready = ""
         return delta
 
     def _read(self, text: str) -> None:
-        if self.stopped:
+        if self.stopped is not None:
             return
         self._held += text
-        found = [at for at in map(self._held.find, self._stop) if at >= 0]
+        found = [(at, stop) for stop in self._stop if (at := self._held.find(stop)) >= 0]
         if found:
-            self.stopped = True
-            safe = min(found)
+            safe, self.stopped = min(found, key=itemgetter(0))
         else:
             safe = len(self._held) - _begun(self._held, self._stop)
         self._ready += self._held[:safe]

@@ -51,6 +51,7 @@ class Intake:
             Limits(
                 max_tokens=min(wanted, self._context_tokens - len(prompt)),
                 end_ids=frozenset() if ignore_end else self._vocabulary.end_ids,
+                stop_ids=frozenset(sampling.stop_token_ids),
             ),
             Sampler(
                 temperature,
@@ -91,9 +92,10 @@ def _given(value: T | None, default: T) -> T:
 
 def _check(request: ModelRequest) -> None:
     _check_sampling(request.sampling)
-    if (request.schema is not None or request.grammar is not None) and request.sampling.stop:
+    stops = request.sampling.stop or request.sampling.stop_token_ids
+    if (request.schema is not None or request.grammar is not None) and stops:
         raise ModelRequestError(
-            "a schema or grammar and stop strings exclude one another",
+            "a schema or grammar and stop strings or tokens exclude one another",
             hint="it already says where the answer ends",
         )
     unknown = sorted(set(request.extra) - _EXTRA)

@@ -21,6 +21,8 @@ from weft.serving.weights import locate
 if TYPE_CHECKING:
     from weft.serving.local.batcher import Batcher
 
+_TOP_LOGPROBS = 100
+
 
 class LocalModel:
     """Implements `ModelClient` on torch and transformers, in this process.
@@ -74,6 +76,8 @@ class LocalModel:
             prefix_reuse=True,
             grammar=True,
             continuation=True,
+            stop_token_ids=True,
+            top_logprobs=_TOP_LOGPROBS,
             max_context_tokens=self._context_tokens(),
         )
 
@@ -89,6 +93,10 @@ class LocalModel:
             )
         if request.adapter is not None:
             raise CapabilityError("a local model has no adapters", hint="serve it with vLLM")
+        if request.placement or request.attention is not None:
+            raise CapabilityError("a local model neither places prompts nor joins workers")
+        if request.top_logprobs > _TOP_LOGPROBS:
+            raise CapabilityError(f"a local model reports at most {_TOP_LOGPROBS} top_logprobs")
         deadline = Deadline(request.timeout_s)
         ticket = Ticket(request, asyncio.get_running_loop())
         self._worker.submit(ticket)

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.core.errors import ModelOutputError
+from weft.core.ports.model import Prefilled
 from weft.core.values import Completion, FinishReason, Usage
-from weft.serving.local.answer import Answer
+from weft.serving.local.answer import Answer, Drawn
 from weft.serving.local.grammar import Grammar
 from weft.serving.local.sampler import Sampler
 from weft.serving.local.slots import Slot
@@ -23,10 +24,11 @@ from weft.serving.local.ticket import Ticket
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When an answer ends at the latest, and by itself. `end_ids` may be empty."""
+    """When an answer ends at the latest, by itself, and by wish. `end_ids` may be empty."""
 
     max_tokens: int
     end_ids: frozenset[int]
+    stop_ids: frozenset[int] = frozenset()
 
 
 class Row:
@@ -55,7 +57,8 @@ class Row:
         self._answer = answer
         self._grammar = grammar
         self._repeatable = repeatable
-        self._wants_logprobs = ticket.request.logprobs
+        self._largest = ticket.request.top_logprobs
+        self._wants_logprobs = ticket.request.logprobs or self._largest > 0
         self._cut = False  # forced tokens did not fit into max_tokens
 
     @property
@@ -75,9 +78,11 @@ class Row:
         Raises: `ModelOutputError` when the answer ends inside its JSON, `ModelRequestError` when
         its schema turns out too complex.
         """
-        for token, logprob in self._next(logits):
-            self.tokens.append(token)
-            self._answer.add(token, logprob)
+        if not self._answer.token_ids:
+            self.ticket.put(Prefilled(tuple(self.tokens)))
+        for drawn in self._next(logits):
+            self.tokens.append(drawn.token)
+            self._answer.add(drawn, silent=self._ends(drawn.token))
         reason = self._ending()
         if reason is None:
             delta = self._answer.delta()
@@ -91,7 +96,7 @@ class Row:
             self._check_json(reason)
             self.ticket.put(self._completion(reason, model))
 
-    def _next(self, logits: NDArray[np.float32]) -> list[tuple[int, float | None]]:
+    def _next(self, logits: NDArray[np.float32]) -> list[Drawn]:
         """The drawn token, and those its grammar forces after it. Logprobs are the plain model's.
 
         Forced tokens are not looked at by the model before they are taken, so a request for
@@ -104,14 +109,17 @@ class Row:
         if self._grammar is not None:
             self._grammar.accept(token)
         if self._wants_logprobs:
-            return [(token, _log_probability(plain, token))]
+            return [_measured(token, plain, self._largest)]
         forced = self._grammar.forced() if self._grammar is not None else []
         room = self.limits.max_tokens - len(self._answer.token_ids) - 1
         self._cut = len(forced) > room
-        return [(token, None), *((one, None) for one in forced[:room])]
+        return [Drawn(one) for one in (token, *forced[:room])]
+
+    def _ends(self, token: int) -> bool:
+        return token in self.limits.end_ids or token in self.limits.stop_ids
 
     def _ending(self) -> FinishReason | None:
-        if self.tokens[-1] in self.limits.end_ids or self._answer.stopped:
+        if self._ends(self.tokens[-1]) or self._answer.stopped is not None:
             return "stop"
         if self._grammar is not None and self._grammar.finished and not self._cut:
             return "stop"
@@ -135,6 +143,9 @@ class Row:
 
     def _completion(self, reason: FinishReason, model: str) -> Completion:
         token_ids = tuple(self._answer.token_ids)
+        stop: str | int | None = self._answer.stopped
+        if stop is None and self.tokens[-1] in self.limits.stop_ids:
+            stop = self.tokens[-1]
         return Completion(
             text=self._answer.text,
             finish_reason=reason,
@@ -148,12 +159,18 @@ class Row:
                 forwards=self.forwards,
             ),
             model=model,
+            stop=stop,
+            top_logprobs=tuple(self._answer.top_logprobs),
         )
 
 
-def _log_probability(logits: NDArray[np.float32], token: int) -> float:
+def _measured(token: int, logits: NDArray[np.float32], most: int) -> Drawn:
     top = logits.max()
-    return float(logits[token] - top - np.log(np.exp(logits - top).sum(dtype=np.float64)))
+    whole = top + np.log(np.exp(logits - top).sum(dtype=np.float64))
+    if not most:
+        return Drawn(token, float(logits[token] - whole))
+    largest = np.sort(np.partition(logits, -most)[-most:])[::-1]
+    return Drawn(token, float(logits[token] - whole), tuple((largest - whole).tolist()))
 
 
 def _finite(text: str) -> float:

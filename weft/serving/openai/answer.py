@@ -48,10 +48,11 @@ class Answer:
         self._price = price
         self._limit = limit
         self._size = 0
-        self._speech = Speech(splitter or Splitter())
+        self._speech = Speech(splitter or Splitter(), request.top_logprobs)
         self._refusal: list[str] = []
         self._calls = ToolCalls()
         self._finish: str | None = None
+        self._stop: str | int | None = None
         self._usage: WireUsage | None = None
         self._prefilled = False
         self.done = False
@@ -119,6 +120,8 @@ class Answer:
             self._spent(),
             self._model,
             speech.reasoning,
+            self._stopped_by(),
+            speech.top_logprobs,
         )
 
     def _prefill(self, prompt: list[int] | None) -> list[Prefilled | Delta]:
@@ -131,6 +134,8 @@ class Answer:
         part = choice.delta or choice.message or _NOTHING
         self._refusal.append(part.refusal or "")
         self._finish = choice.finish_reason or self._finish
+        for told in (choice.stop_reason, choice.matched_stop):
+            self._stop = self._stop if told is None else told
         deltas = self._deltas(self._speech.take(choice))
         pieces = map(self._calls.take, part.pieces)
         return deltas + [delta for delta in pieces if delta is not None]
@@ -161,6 +166,17 @@ class Answer:
             case _:
                 return "tool_calls" if calls else "stop"
 
+    def _stopped_by(self) -> str | int | None:
+        """What of the request ended the answer. Servers also name ends of the model's own there,
+        and none for a token that is such an end and of the request as well.
+        """
+        if self._finish != "stop":
+            return None
+        sampling, last = self._request.sampling, self._speech.token_ids[-1:]
+        if self._stop in (*sampling.stop, *sampling.stop_token_ids):
+            return self._stop
+        return last[0] if last and last[0] in sampling.stop_token_ids else None
+
     def _spent(self) -> Usage:
         wire = self._usage or WireUsage()
         completion = wire.completion_tokens
@@ -175,7 +191,7 @@ def _size(choice: Choice) -> int:
     """What keeping this part costs, in characters; also counts what has no text."""
     part = choice.delta or choice.message or _NOTHING
     size = len(part.content or choice.text or "") + len(part.refusal or "") + len(part.thought)
-    size += len(choice.token_ids or ()) + (len(choice.logprobs.values()) if choice.logprobs else 0)
+    size += len(choice.token_ids or ()) + (choice.logprobs.size if choice.logprobs else 0)
     for piece in part.pieces:
         size += 1 + len(piece.id or "")
         if piece.function:

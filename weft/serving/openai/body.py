@@ -86,10 +86,30 @@ def _check(request: ModelRequest, server: Server, offered: Capabilities) -> None
         )
     if request.prompt_token_ids and request.tools:
         raise ModelRequestError("tools need messages, not prompt token ids")
+    _check_sampling(request, server, offered)
+
+
+def _check_sampling(request: ModelRequest, server: Server, offered: Capabilities) -> None:
     if request.sampling.top_k is not None and server.kind not in SELF_HOSTED:
         raise CapabilityError(
             "top_k is not part of the OpenAI protocol",
             hint="leave it out, or put it into the extra fields if you know the server takes it",
+        )
+    if request.sampling.stop_token_ids and not offered.stop_token_ids:
+        raise CapabilityError(
+            "this server is not known to stop at token ids",
+            hint="stop at texts; vLLM and local models can stop at tokens",
+        )
+    if request.top_logprobs > offered.top_logprobs:
+        raise CapabilityError(
+            f"this server is known to report {offered.top_logprobs} top_logprobs, not"
+            f" {request.top_logprobs}",
+            hint="ask for fewer; vLLM reports up to 20, a local model more",
+        )
+    if request.placement or request.attention is not None:
+        raise CapabilityError(
+            "a server gives tokens neither positions of their own nor a common attention",
+            hint="a local model does",
         )
 
 
@@ -116,15 +136,14 @@ def _sampling(request: ModelRequest, server: Server) -> Body:
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
         "stop": list(sampling.stop) or None,
+        "stop_token_ids": list(sampling.stop_token_ids) or None,
         "seed": sampling.seed,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _extensions(request: ModelRequest, server: Server, offered: Capabilities) -> Body:
-    body: Body = {}
-    if request.logprobs:
-        body["logprobs"] = 1 if request.prompt_token_ids else True
+    body = _logprobs(request, server, offered)
     if offered.token_ids:
         body["return_token_ids"] = True
     if offered.priority and request.priority:
@@ -133,6 +152,20 @@ def _extensions(request: ModelRequest, server: Server, offered: Capabilities) ->
     if request.cache_prefix and server.kind == "openai":
         body["prompt_cache_key"] = request.cache_prefix
     return body | dict(request.extra)
+
+
+def _logprobs(request: ModelRequest, server: Server, offered: Capabilities) -> Body:
+    """In a chat vLLM counts the drawn token, which may be none of the largest, among them."""
+    most = request.top_logprobs
+    if not (request.logprobs or most):
+        return {}
+    if request.prompt_token_ids:
+        # By their texts, tokens of one text would be one.
+        return {"logprobs": most or 1} | ({"return_tokens_as_token_ids": True} if most else {})
+    if not most:
+        return {"logprobs": True}
+    more = server.kind == "vllm" and most < offered.top_logprobs
+    return {"logprobs": True, "top_logprobs": most + more}
 
 
 def _message(message: Message) -> Body:

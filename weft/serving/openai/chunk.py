@@ -63,10 +63,20 @@ class Delta(BaseModel):
         return self.tool_calls or ([single] if single else [])
 
 
-class TokenLogprob(BaseModel):
+def _if_stop(value: object) -> object:
+    return value if isinstance(value, str | int) else None
+
+
+class TopLogprob(BaseModel):
     """The natural log of the probability of one token."""
 
     logprob: float
+
+
+class TokenLogprob(TopLogprob):
+    """The same for a token that was drawn, beside the largest there."""
+
+    top_logprobs: list[TopLogprob] = []
 
 
 class Logprobs(BaseModel):
@@ -74,6 +84,7 @@ class Logprobs(BaseModel):
 
     content: list[TokenLogprob] | None = None
     token_logprobs: list[float | None] | None = None
+    top_logprobs: list[dict[str, float] | None] | None = None
 
     def values(self) -> tuple[float, ...]:
         """One number for each token of the chunk."""
@@ -81,15 +92,40 @@ class Logprobs(BaseModel):
             return tuple(token.logprob for token in self.content)
         return tuple(value for value in self.token_logprobs or () if value is not None)
 
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        chat = sum(1 + len(token.top_logprobs) for token in self.content or ())
+        return (
+            chat
+            + len(self.token_logprobs or ())
+            + sum(map(len, filter(None, self.top_logprobs or ())))
+        )
+
+    def largest(self, most: int) -> tuple[tuple[float, ...], ...]:
+        """For each token of the chunk at most so many numbers, the largest first."""
+        if not most:
+            return ()
+        if self.content:
+            found = [[top.logprob for top in token.top_logprobs] for token in self.content]
+        else:
+            found = [list(top.values()) for top in self.top_logprobs or () if top is not None]
+        return tuple(tuple(sorted(values, reverse=True)[:most]) for values in found)
+
 
 class Choice(BaseModel):
-    """One candidate's part of a chunk."""
+    """One candidate's part of a chunk.
+
+    The stop text or token that ended it is `stop_reason` in vLLM, `matched_stop` in SGLang.
+    """
 
     index: int = 0
     delta: Delta | None = None
     message: Delta | None = None
     text: str | None = None
     finish_reason: str | None = None
+    stop_reason: Annotated[str | int | None, BeforeValidator(_if_stop)] = None
+    matched_stop: Annotated[str | int | None, BeforeValidator(_if_stop)] = None
     logprobs: Logprobs | None = None
     token_ids: list[int] | None = None
     prompt_token_ids: list[int] | None = None

@@ -28,6 +28,8 @@ _OWNERS: Mapping[str, Kind] = {
 SELF_HOSTED: frozenset[Kind] = frozenset({"vllm", "sglang", "llamacpp"})
 # Older ones take the field that carries a grammar for one they do not know, and leave it unread.
 _GRAMMARS_SINCE = (0, 12)
+# What OpenAI allows, and vLLM unless it is started with another `--max-logprobs`.
+_TOP_LOGPROBS = 20
 _NUMBERS = re.compile(r"v?(\d{1,6})\.(\d{1,6})")
 _PREFIX_CACHING = re.compile(
     r'^vllm:cache_config_info\{[^}]*enable_prefix_caching="True"', re.MULTILINE
@@ -86,6 +88,8 @@ class Server:
             metrics=self.metrics,
             grammar=self.version is not None and self.version >= _GRAMMARS_SINCE,
             continuation=self.kind == "vllm",
+            stop_token_ids=self.kind in {"vllm", "sglang"},
+            top_logprobs=_TOP_LOGPROBS if self.kind in {"vllm", "openai"} else 0,
             adapters=self.adapters,
             max_context_tokens=self.max_context_tokens,
         )

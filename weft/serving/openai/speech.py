@@ -14,14 +14,18 @@ _NOTHING = Delta()
 class Speech:
     """Take the parts in order. Ids come with the text that they spell, at once or later."""
 
-    def __init__(self, splitter: Splitter) -> None:
+    def __init__(self, splitter: Splitter, most: int = 0) -> None:
+        """`most`: how many of the largest log probabilities there are to be for each token."""
         self._splitter = splitter
+        self._most = most
         self._waiting_ids: list[int] = []
         self._waiting_logprobs: list[float] = []
+        self._waiting_largest: list[tuple[float, ...]] = []
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._token_ids: list[int] = []
         self._logprobs: list[float] = []
+        self._largest: list[tuple[float, ...]] = []
 
     @property
     def text(self) -> str:
@@ -43,15 +47,23 @@ class Speech:
         """One for each id, where they were asked for."""
         return tuple(self._logprobs)
 
+    @property
+    def top_logprobs(self) -> tuple[tuple[float, ...], ...]:
+        """The largest for each id, where they were asked for."""
+        return tuple(self._largest)
+
     def take(self, choice: Choice) -> list[Piece]:
         """What one part of the answer adds."""
         part = choice.delta or choice.message or _NOTHING
         ids = choice.token_ids or ()
         logprobs = choice.logprobs.values() if choice.logprobs else ()
+        largest = choice.logprobs.largest(self._most) if choice.logprobs else ()
         self._token_ids += ids
         self._logprobs += logprobs
+        self._largest += largest
         self._waiting_ids += ids
         self._waiting_logprobs += logprobs
+        self._waiting_largest += largest
         pieces: list[Piece] = [ReasoningDelta(part.thought)] if part.thought else []
         pieces += self._splitter.feed(part.content or choice.text or "")
         if self._splitter.holding:
@@ -67,12 +79,14 @@ class Speech:
         ids, logprobs = tuple(self._waiting_ids), tuple(self._waiting_logprobs)
         if not ids and not logprobs:
             return pieces
+        largest = tuple(self._waiting_largest)
         self._waiting_ids.clear()
         self._waiting_logprobs.clear()
+        self._waiting_largest.clear()
         for at, piece in enumerate(pieces):
             match piece:
                 case TextDelta():
-                    carrier: Piece = replace(piece, token_ids=ids, logprobs=logprobs)
+                    carrier: Piece = TextDelta(piece.text, ids, logprobs, largest)
                 case ReasoningDelta():
                     carrier = replace(piece, token_ids=ids)
                 case _:
@@ -80,7 +94,7 @@ class Speech:
             return [*pieces[:at], carrier, *pieces[at + 1 :]]
         if self._splitter.thinking:
             return [ReasoningDelta("", ids), *pieces]
-        return [TextDelta("", ids, logprobs), *pieces]
+        return [TextDelta("", ids, logprobs, largest), *pieces]
 
     def _kept(self, pieces: list[Piece]) -> list[Piece]:
         for piece in pieces:
