@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from weft.core.values import Message
 from weft.reasoning.parts import Parts, Piece, Tag, Text, spelt
@@ -184,12 +184,15 @@ Joined: TypeAlias = Append | Splice | Replace | NewRoot
 class Grammar(ABC):
     """The rules of one protocol. Methods are called with the thread that it is about.
 
-    `marks` are its tags as they are written. `lead` is what makes a thread answer at once.
+    `marks` are its tags as they are written; a model in which they are no special tokens is told
+    about them (`Thread.prompted`). `also` are tags that it uses where a model happens to have them.
+    `lead` is what makes a thread answer at once.
     """
 
-    name: ClassVar[str]
-    marks: ClassVar[tuple[str, ...]] = ()
-    lead: ClassVar[str] = "\n\nFinal answer: "
+    name: str
+    marks: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    lead: str = "\n\nFinal answer: "
 
     @abstractmethod
     def opening(self, question: Question, *, prompted: bool) -> Opening:

@@ -118,10 +118,10 @@ class Runner:
         output = await self.speaker.say(self._context, granted, grammar.stops(thread))
         if output.ended == "spent":
             return await self._exhausted("its tokens are spent")
-        move = grammar.classify(thread, output)
-        if output.ended == "length" and isinstance(move, (Return, Answer)):
+        asked = grammar.classify(thread, output)
+        if output.ended == "length" and isinstance(asked, (Return, Answer)):
             thread.reason = "cut off at its length"
-        return move
+        return asked
 
     async def _mend(self, move: Malformed, reason: str) -> Move:
         """The first time what is malformed is mended, after that the thread has to end."""
@@ -201,10 +201,9 @@ class Runner:
         thread, failure = self.thread, outcome.failure
         if not thread.context.all_ids and self._base is not None:
             await self._begin()  # it never did
-        for child in self._children:
-            await child.reap(outcome)
-            self.purse.close(child.purse)
-        self._children = []
+        while self._children:
+            await self._children[0].reap(outcome)
+            self._close(self._children[0])
         thread.joined()
         await self.speaker.salvage()
         if not thread.state.ended:
@@ -212,6 +211,11 @@ class Runner:
             state = ThreadState.CANCELLED if cut else ThreadState.FAILED
             thread.move(state, outcome.status if failure is None else failure.message)
         await self.speaker.write(self._tree.grammar.close(thread), "close")
+
+    def _close(self, child: Runner) -> None:
+        """`child` is reaped: it gives back what it did not spend."""
+        self.purse.close(child.purse)
+        self._children.remove(child)
 
     # -- join --------------------------------------------------------------------------------
 
@@ -243,12 +247,11 @@ class Runner:
         enough = None if fork is None else fork.enough
         nodes = [child.node() for child in begun]
         ended = dict(await run_all(context, nodes, primed=primed, enough=enough)) if nodes else {}
-        children, self._children = self._children, []
-        for child in children:
+        while self._children:
+            child = self._children[0]
             assert child.place is not None
-            outcome = ended.get(child.place) or await context.outcome(child.place)
-            await child.reap(outcome)
-            self.purse.close(child.purse)
+            await child.reap(ended.get(child.place) or await context.outcome(child.place))
+            self._close(child)
 
     # -- the end -----------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ class GrammarStrategy:
 
     async def _think(self, context: NodeContext, question: Question) -> Thought:
         capabilities = await ready(context, self.model)
-        tokens = await Tokens.of(self.model, self.grammar.marks, capabilities)
+        tokens = await Tokens.of(self.model, self.grammar, capabilities)
         tree = Tree(
             f"{context.program.id}/{context.scope}",
             self.model,

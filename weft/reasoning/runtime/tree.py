@@ -57,8 +57,7 @@ class Tree:
     def thread(self, place: str, spec: ChildSpec, depth: int, limit: int) -> Thread:
         """A new thread of the tree."""
         self._threads += 1
-        guarded = self.tokens.marks.guarded
-        return Thread(place, spec, self.question, depth, limit, guarded)
+        return Thread(place, spec, self.question, depth, limit, self.tokens.marks)
 
     def forked(self, depth: int, width: int) -> None:
         """Count a fork of `width` threads, which are `depth` deep."""

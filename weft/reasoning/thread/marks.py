@@ -14,19 +14,21 @@ _JOINER: Final = "\u2060"
 
 
 class Marks:
-    """`ids` holds the tags that are special tokens; the rest of `tags` are plain text."""
+    """`ids` holds the tags that are special tokens; the rest of `tags` are plain text.
 
-    def __init__(self, tags: Sequence[str], ids: Mapping[str, int]) -> None:
-        self.tags = tuple(tags)
+    `also` are tags only where they are special tokens.
+    """
+
+    def __init__(
+        self, tags: Sequence[str], ids: Mapping[str, int], also: Sequence[str] = ()
+    ) -> None:
+        self.prompted = any(tag not in ids for tag in tags)
+        tags = (*tags, *(tag for tag in also if tag in ids))
+        self.tags = tags
         self.ids = {tag: ids[tag] for tag in tags if tag in ids}
         self._by_id = {number: Tag(tag) for tag, number in self.ids.items()}
         self._any = _pattern(self.tags)
         self._plain = _pattern([tag for tag in tags if tag not in self.ids])
-
-    @property
-    def prompted(self) -> bool:
-        """Whether the model has not all of the tags, so that it has to be told about them."""
-        return len(self.ids) < len(self.tags)
 
     def guarded(self, text: str) -> str:
         """`text` with every tag that is spelt in it made harmless, but readable."""

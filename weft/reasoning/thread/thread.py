@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from weft.core.errors import InternalError
 from weft.reasoning.grammar import ChildSpec
 from weft.reasoning.question import Question
 from weft.reasoning.thread.context import Context
+from weft.reasoning.thread.marks import Marks
 from weft.reasoning.thread.record import Fork, Segment, ThreadRecord, ThreadState
 
 _S = ThreadState
@@ -45,7 +46,7 @@ class Thread:
         question: Question,
         depth: int,
         limit: int,
-        guarded: Callable[[str], str] = str,
+        marks: Marks | None = None,
     ) -> None:
         self.id = id
         self.spec = spec
@@ -65,7 +66,7 @@ class Thread:
         self.mended = 0
         self.room: int | None = None
         self._header = Context(())
-        self._guarded = guarded
+        self._marks = marks or Marks((), {})
         self._log: list[Segment | _Joined] = []
 
     @property
@@ -96,7 +97,12 @@ class Thread:
     @property
     def said(self) -> str:
         """`text` for a message: no tag can come of it."""
-        return self._guarded(self.text)
+        return self._marks.guarded(self.text)
+
+    @property
+    def prompted(self) -> bool:
+        """Whether the model has not all of the protocol's tags, and is told about them."""
+        return self._marks.prompted
 
     @property
     def children(self) -> tuple[Thread, ...]:

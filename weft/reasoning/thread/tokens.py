@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from weft.core.errors import CapabilityError
 from weft.core.ports import Capabilities, ModelClient, Tokenizing
 from weft.core.values import Completion
-from weft.reasoning.grammar import Ended, Opening
+from weft.reasoning.grammar import Ended, Grammar, Opening
 from weft.reasoning.parts import Parts, Piece, Said, Tag, Text
 from weft.reasoning.thread.context import Context
 from weft.reasoning.thread.marks import Marks
@@ -45,10 +45,8 @@ class Tokens:
         self.marks = marks
 
     @classmethod
-    async def of(
-        cls, model: ModelClient, tags: Sequence[str], capabilities: Capabilities
-    ) -> Tokens:
-        """The tokens of `model`; asks it which of `tags` are special tokens.
+    async def of(cls, model: ModelClient, grammar: Grammar, capabilities: Capabilities) -> Tokens:
+        """The tokens of `model`; asks it which tags of `grammar` are special tokens.
 
         Raises: `CapabilityError` when it takes no token ids; `ModelError`.
         """
@@ -58,11 +56,11 @@ class Tokens:
                 hint="use a completion server (vLLM) or the local model, or a strategy by messages",
             )
         ids: dict[str, int] = {}
-        for tag in tags if capabilities.stop_token_ids else ():
+        for tag in (*grammar.marks, *grammar.also) if capabilities.stop_token_ids else ():
             number = await model.special_token(tag)
             if number is not None:
                 ids[tag] = number
-        return cls(model, Marks(tags, ids))
+        return cls(model, Marks(grammar.marks, ids, grammar.also))
 
     # -- writing -----------------------------------------------------------------------------
 
