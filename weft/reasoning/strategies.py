@@ -33,6 +33,27 @@ class Entry:
 
 
 STRATEGIES: Final[Mapping[str, Entry]] = {
+    "direct": Entry(
+        "weft.reasoning.sampling.direct:make",
+        "one call, the question as it is",
+    ),
+    "sample": Entry(
+        "weft.reasoning.sampling.strategy:make",
+        "several samples and a vote; stops when the vote is decided, sure, unanimous or settled",
+        "self-consistency, ASC, ESC, short-m@k, DeepConf, Parallel-Probe (arXiv 2203.11171 and on)",
+        needs="a chat model; confidence: log probabilities; probes: going on with an answer",
+    ),
+    "best-of": Entry(
+        "weft.reasoning.sampling.strategy:make_best_of",
+        "several samples, the one with the highest score; a function or the model scores",
+        "best-of-n",
+    ),
+    "backtrack": Entry(
+        "weft.reasoning.sampling.backtrack:make",
+        "one long search: it answers, checks itself and goes back, until the answer is settled",
+        "To Backtrack or Not to Backtrack (arXiv 2504.07052)",
+        exact="any model that goes on with an answer; in turns with others",
+    ),
     "apr": Entry(
         "weft.reasoning.protocols.apr:make",
         "the model calls sub-searches with messages of its own and goes on from what they found",
@@ -92,6 +113,18 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "an outline in general terms, then the solution along it",
         "Abstraction-of-Thought (arXiv 2406.12442)",
         exact="",
+    ),
+    "sstar": Entry(
+        "weft.reasoning.code.sstar:make",
+        "programs, mended by running them on tests; inputs on which they differ decide",
+        "S* (arXiv 2502.14382)",
+        needs="a programming problem, tests if there are any (document `tests.json`), a sandbox",
+    ),
+    "plansearch": Entry(
+        "weft.reasoning.code.plansearch:make",
+        "observations, combinations of them, plans, plans that criticise them, then programs",
+        "PlanSearch (arXiv 2409.03733)",
+        needs="a programming problem, tests if there are any (document `tests.json`), a sandbox",
     ),
 }
 """What `make_strategy` can make."""

@@ -4,7 +4,14 @@
 never is a class of votes.
 """
 
-from weft.reasoning.answers.key import Reader, answer_key, canonical, choice_key, reader
+from weft.reasoning.answers.key import (
+    Reader,
+    answer_key,
+    canonical,
+    choice_key,
+    reader,
+    schema_key,
+)
 from weft.reasoning.answers.place import answer_text
 
-__all__ = ["Reader", "answer_key", "answer_text", "canonical", "choice_key", "reader"]
+__all__ = ["Reader", "answer_key", "answer_text", "canonical", "choice_key", "reader", "schema_key"]

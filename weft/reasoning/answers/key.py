@@ -5,6 +5,7 @@ Knows no question: "50%" and "50" are one answer here, "0.5" is another.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -76,6 +77,14 @@ def text_key(completion: str, whole: bool = True) -> str | None:
     """The whole text, without case and surplus blanks; None: it is empty or was cut off."""
     words = " ".join(completion.split()).casefold()
     return words if words and whole else None
+
+
+def schema_key(completion: str, whole: bool = True) -> str | None:
+    """The key of an answer that is JSON: the value, whatever order and blanks it is written in."""
+    try:
+        return json.dumps(json.loads(completion), sort_keys=True) if whole else None
+    except (ValueError, RecursionError):
+        return None
 
 
 _READERS: Final[Mapping[str, Reader]] = {

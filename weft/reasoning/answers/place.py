@@ -12,6 +12,7 @@ LONGEST: Final = 400
 """Characters of a text that is still taken for an answer."""
 
 _SHORT: Final = 40
+_WORDS: Final = 2
 _TAIL: Final = 20_000
 _THOUGHT_END: Final = "</think>"
 _TAGGED: Final = re.compile(r"<answer>(.{0,400}?)</answer>", re.DOTALL | re.IGNORECASE)
@@ -30,8 +31,8 @@ def answer_text(completion: str, *, whole: bool = True) -> str | None:
 
     Read in this order: the last \boxed{...}, <answer>...</answer>, a line "#### ...", "the answer
     is ..." or "Answer: ..."; and, where `whole` says that the completion was not cut off, its last
-    number, or all of it when it is one short line. Text before a </think> is not read, nor more
-    than the last 20,000 characters.
+    number, or all of it when it is one short line and no phrase with a number. Text before a
+    </think> is not read, nor more than the last 20,000 characters.
     """
     text = completion[-_TAIL:].rpartition(_THOUGHT_END)[2]
     for found in (_boxed(text), _last(_TAGGED, text), _last(_HASHES, text), _said(text)):
@@ -77,7 +78,8 @@ def _closing(text: str, opened: int) -> int | None:
 
 def _unmarked(text: str) -> str | None:
     short = text.strip()
-    if short and len(short) <= _SHORT and "\n" not in short and "\\boxed" not in short:
+    phrase = len(short.split()) > _WORDS and any(letter.isdigit() for letter in short)
+    if short and len(short) <= _SHORT and not phrase and "\n" not in short:
         return short
     numbers = _NUMBER.findall(text)
     return numbers[-1] if numbers else None

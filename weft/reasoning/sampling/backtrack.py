@@ -1,0 +1,242 @@
+"""The sequential baseline: one long search that checks itself and goes back. Knows no server.
+
+"To Backtrack or Not to Backtrack" (arXiv 2504.07052) compares it with direct samples at equal
+tokens; made to go on as in s1 (arXiv 2501.19393).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from weft.core.errors import BuildError, CapabilityError, ReasoningError
+from weft.core.ports import ModelClient, ModelRequest, Tokenizing
+from weft.core.values import Message
+from weft.engine import Inputs, NodeContext, Work
+from weft.reasoning.answers import Reader, answer_text, reader
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.question import Question
+from weft.reasoning.sampling.prompts import RECHECK, RECHECK_TURN, question_messages
+from weft.reasoning.saturation import Costs, Split, split
+from weft.reasoning.selection.ballots import ballots, elect
+from weft.reasoning.selection.vote import tally
+from weft.reasoning.settings import read_settings
+from weft.reasoning.thought import Sample, SampleStatus, Thought
+from weft.reasoning.thread.asking import Asking
+from weft.reasoning.thread.chat_call import Spent
+from weft.reasoning.thread.said import Said
+
+Verify = Callable[[Question, str], bool]
+
+_DEFAULTS: Final = {
+    "answer": None,
+    "chains": 1,
+    "stable": 2,
+    "verify": None,
+    "p": 0.3,
+    "q": 0.1,
+    "eps": 0.01,
+}
+_LEAST_TOKENS: Final = 16
+
+
+@dataclass(slots=True)
+class _Chain:
+    """One search: its text and token ids so far, its answers after each round."""
+
+    index: int
+    text: str = ""
+    ids: tuple[int, ...] = ()
+    keys: list[str | None] = field(default_factory=list)
+    whole: bool = False
+    tokens: int = 0
+    why: str = ""
+
+    @property
+    def key(self) -> str | None:
+        """The last answer that could be read."""
+        return next((key for key in reversed(self.keys) if key is not None), None)
+
+    def sample(self) -> Sample:
+        """The chain as a sample."""
+        status: SampleStatus = "finished" if self.whole else "length"
+        status = status if self.text else "failed"
+        return Sample(self.index, self.text, self.key, self.tokens, status)
+
+
+class BacktrackStrategy:
+    """`make_strategy("backtrack", ...)`.
+
+    Settings: `stable`, a search ends when its answer has stayed the same for so many checks (0:
+    never); `verify`, a function of question and text that ends it; `chains` side by side, whose
+    majority wins (0: as many chains and rounds as `weft.reasoning.saturation.split` finds best for
+    the budget, from `p`, the chance of a first answer, `q`, that of a check that mends it, and
+    `eps`); `answer`, how answers are read. Rounds and tokens are bounded by the options.
+
+    Raises: `BuildError`.
+    """
+
+    name = "backtrack"
+
+    def __init__(self, model: ModelClient, options: ThinkOptions) -> None:
+        settings = read_settings(self.name, options.settings, _DEFAULTS)
+        for name in ("chains", "stable"):
+            if settings[name] < 0:
+                raise BuildError(f"backtrack: {name} must not be negative, got {settings[name]}")
+        if settings["verify"] is not None and not callable(settings["verify"]):
+            raise BuildError("backtrack: verify is a function of question and text")
+        self._model = model
+        self._options = options
+        self._settings = settings
+        self._read: Reader = reader(settings["answer"] or "auto")
+        self._split = _shape(options, settings)
+
+    def work(self, question: Question) -> Work:
+        """See `Strategy.work`."""
+
+        async def work(context: NodeContext, _: Inputs) -> Thought:
+            root = await Asking.begin(context, self._model, self._options, "backtrack")
+            chains = [_Chain(index) for index in range(self._split.parallel)]
+            share = self._options.cap // len(chains)
+            if len(chains) == 1:
+                await self._search(root, question, chains[0], share)
+            else:
+                await root.fork(
+                    "chains",
+                    [(str(c.index), self._job(question, c, share)) for c in chains],
+                    role="chain",
+                )
+            return self._thought(root, chains)
+
+        return work
+
+    def _job(self, question: Question, chain: _Chain, share: int) -> Callable[[Asking], Any]:
+        async def job(thread: Asking) -> None:
+            await self._search(thread, question, chain, share)
+            thread.returns(chain.text)
+
+        return job
+
+    async def _search(self, thread: Asking, question: Question, chain: _Chain, share: int) -> None:
+        """Write round after round into `chain`, of at most `share` tokens in all."""
+        messages = question_messages(question)
+        capabilities = await self._model.capabilities()
+        going_on = _GoingOn(self._model, capabilities.continuation)
+        for number in range(1, self._split.serial + 1):
+            wanted = min(self._options.max_tokens, share - chain.tokens, thread.tokens_left)
+            if wanted < _LEAST_TOKENS:
+                chain.why = "the budget is spent"
+                return
+            said = await going_on.ask(thread, f"round {number}", messages, chain, wanted)
+            chain.tokens += said.tokens
+            if not said.ok:
+                chain.why = said.reason or "the model wrote nothing more"
+                return
+            chain.whole = said.status == "finished"
+            chain.keys.append(self._read(chain.text, chain.whole))
+            if self._over(question, chain):
+                return
+        chain.why = f"all {self._split.serial} rounds are used up"
+
+    def _over(self, question: Question, chain: _Chain) -> bool:
+        verify: Verify | None = self._settings["verify"]
+        stable: int = self._settings["stable"]
+        if verify is not None and verify(question, chain.text):
+            chain.why = f"verified in round {len(chain.keys)}"
+        elif stable and len(last := chain.keys[-stable - 1 :]) > stable and _same(last):
+            chain.why = f"the answer stayed the same for {stable} checks"
+        return bool(chain.why)
+
+    def _thought(self, root: Asking, chains: list[_Chain]) -> Thought:
+        samples = tuple(chain.sample() for chain in chains)
+        if all(sample.status == "failed" for sample in samples):
+            raise ReasoningError(f"there is no answer: {chains[0].why}")
+        chosen = elect(samples, ballots(samples), tally)
+        text = "" if chosen.index is None else samples[chosen.index].text
+        answer = answer_text(text) or text
+        why = chains[0].why if len(chains) == 1 else f"{self._split.why}; {chosen.why}"
+        record, counts = root.finish(answer, why)
+        return Thought(answer, chosen.key, record, counts, samples, why=why)
+
+
+class _GoingOn:
+    """Has a model go on with what it wrote: from its token ids, its text, or in a further turn."""
+
+    def __init__(self, model: ModelClient, continuation: bool) -> None:
+        self._model = model
+        self._continuation = continuation
+
+    async def ask(
+        self, thread: Asking, name: str, messages: tuple[Message, ...], chain: _Chain, wanted: int
+    ) -> Said:
+        """One more round of `chain`, which it is added to."""
+        lead = f"\n\n{RECHECK}\n" if chain.keys and chain.whole else ""
+        tail = await self._tail(chain, lead)
+        spent: list[Spent] = []
+
+        def behind(request: ModelRequest) -> ModelRequest:
+            if not chain.keys:
+                return request
+            if request.prompt_token_ids:
+                return replace(request, prompt_token_ids=request.prompt_token_ids + tail)
+            return replace(request, messages=self._turns(request.messages, chain.text, lead))
+
+        said = await thread.ask(
+            name,
+            messages,
+            max_tokens=wanted,
+            amend=behind,
+            watch=lambda now, _: spent.append(now) if not spent else None,
+        )
+        if said.ok:
+            chain.text += lead + (said.text if not spent else "".join(spent[0].text))
+            chain.ids = tail + (tuple(spent[0].token_ids) if spent else ())
+        return said
+
+    def _turns(self, messages: tuple[Message, ...], text: str, lead: str) -> tuple[Message, ...]:
+        if self._continuation:
+            return (*messages, Message("assistant", text + lead))
+        return (*messages, Message("assistant", text), Message("user", RECHECK_TURN))
+
+    async def _tail(self, chain: _Chain, lead: str) -> tuple[int, ...]:
+        """The ids of the chain so far and of `lead`; what the model wrote is not encoded again."""
+        if not isinstance(self._model, Tokenizing) or not chain.keys:
+            return ()
+        try:
+            written = chain.ids or await self._model.encode(chain.text)
+            return written + (await self._model.encode(lead) if lead else ())
+        except CapabilityError:
+            return ()
+
+
+def make(model: ModelClient, options: ThinkOptions) -> BacktrackStrategy:
+    """`backtrack`: one sequential search, or several side by side. Raises: `BuildError`."""
+    return BacktrackStrategy(model, options)
+
+
+def _same(keys: list[str | None]) -> bool:
+    return len(set(keys)) == 1 and keys[0] is not None
+
+
+def _shape(options: ThinkOptions, settings: dict[str, Any]) -> Split:
+    """How many chains of how many rounds."""
+    chains: int = settings["chains"]
+    costs = Costs(options.max_tokens, options.max_tokens)
+    if chains:
+        parallel = min(chains, options.width)
+        return Split(parallel, options.rounds, 0.0, options.cap, options.cap, "as it was set")
+    try:
+        found = split(
+            settings["p"],
+            settings["q"],
+            costs,
+            max(options.cap, options.max_tokens),
+            latency=options.rounds * options.max_tokens,
+            width=options.width,
+            eps=settings["eps"],
+        )
+    except ValueError as error:
+        raise BuildError(f"backtrack: {error}") from error
+    shape = f"{found.parallel} chains of {found.serial} rounds, expected {found.performance:.2f}"
+    return replace(found, why=f"{shape} ({found.why})")

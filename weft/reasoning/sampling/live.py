@@ -1,0 +1,276 @@
+"""A sampler at work: samples as threads that are started, probed and cancelled as it decides.
+
+Knows no sampler, selector or prompt. Each sample is a request of its own with its own seed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from weft.core.errors import ModelError
+from weft.core.ids import NodeId, inside
+from weft.core.ports import ModelRequest
+from weft.core.values import JsonSchema, Message
+from weft.reasoning.answers import Reader
+from weft.reasoning.sampling.listening import Listening, Measure
+from weft.reasoning.sampling.probe import Prober
+from weft.reasoning.sampling.sampler import Branch, Decision, Pool, Sampler
+from weft.reasoning.thought import Sample
+from weft.reasoning.thread.asking import Amend, Asking, Job
+from weft.reasoning.thread.said import Said
+
+LONG_PROMPT: Final = 1024
+"""Characters of a prompt that are worth being computed once, before siblings need them."""
+
+_PLACE: Final = "samples"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is drawn: the prompt, how answers are read, how many run side by side.
+
+    Of the purse `keep` tokens are left alone. `measure`: which confidence samples get (None: none,
+    unless the sampler reads it), over windows of `window` tokens. `amend` asks for log
+    probabilities.
+    """
+
+    messages: Sequence[Message]
+    read: Reader
+    width: int
+    max_tokens: int
+    keep: int = 0
+    schema: JsonSchema | None = None
+    measure: Measure | None = None
+    window: int = 2048
+    amend: Amend | None = None
+    prober: Prober | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What came of it: all samples in order, the indices of those that vote, and why it ended.
+
+    `weights` of voters, where the sampler gives them. `failures`: why samples failed. `proxy`:
+    confidences are those of sampled tokens alone.
+    """
+
+    samples: tuple[Sample, ...]
+    voters: tuple[int, ...]
+    weights: Mapping[int, float] | None
+    why: str
+    cancelled_tokens: int
+    failures: tuple[str, ...] = ()
+    proxy: bool = False
+
+
+@dataclass(slots=True)
+class _Draw:
+    """One sample: its branch, its thread, what was heard of it, what it said."""
+
+    branch: Branch
+    thread: Asking
+    listening: Listening
+    node: NodeId | None = None
+    said: Said | None = None
+    asked: bool = False
+    due: asyncio.Queue[tuple[str, tuple[int, ...]] | None] = field(default_factory=asyncio.Queue)
+
+
+class Drawing:
+    """Draws samples in threads below `root` as `sampler` decides."""
+
+    def __init__(self, root: Asking, sampler: Sampler, order: Order) -> None:
+        self._root = root
+        self._sampler = sampler
+        self._order = order
+        self._pool = Pool()
+        self._draws: list[_Draw] = []
+        self._queue: deque[_Draw] = deque()
+        self._in_flight = 0
+        self._changed = asyncio.Event()
+
+    async def run(self) -> Drawn:
+        """Draw until the sampler stops, or nothing is left that could be drawn."""
+        decision = self._sampler.decide(self._pool)
+        async with asyncio.TaskGroup() as waiting:
+            while True:
+                self._apply(decision)
+                if decision.stop or not self._fill(waiting):
+                    break
+                await self._changed.wait()
+                self._changed.clear()
+                decision = self._sampler.decide(self._pool)
+            if not decision.stop:
+                decision = Decision(stop=True, why="nothing more could be drawn")
+        return self._drawn(decision)
+
+    # -- what was decided --------------------------------------------------------------------
+
+    def _apply(self, decision: Decision) -> None:
+        gone = decision.cancel
+        if decision.stop:
+            gone = tuple(branch.index for branch in self._pool.running)
+        for index in gone:
+            self._cancel(self._draws[index], decision.why)
+        if decision.start:
+            self._begin(decision.start)
+
+    def _begin(self, count: int) -> None:
+        """A wave of `count` samples begins to wait for its turn; it is one fork of the root."""
+        branches = self._pool.start(count)
+        threads = self._root.branch([str(branch.index) for branch in branches], role="sample")
+        for branch, thread in zip(branches, threads, strict=True):
+            draw = _Draw(branch, thread, self._listening(branch))
+            self._draws.append(draw)
+            self._queue.append(draw)
+
+    def _listening(self, branch: Branch) -> Listening:
+        window = self._sampler.confidence
+        if window is None and self._order.measure is not None:
+            window = self._order.window
+
+        def due(text: str, ids: tuple[int, ...]) -> None:
+            self._draws[branch.index].due.put_nowait((text, ids))
+
+        every = self._sampler.probe_tokens
+        return Listening(branch, self._changed.set, window=window, every=every, due=due)
+
+    def _cancel(self, draw: _Draw, why: str) -> None:
+        if not draw.branch.running:
+            return
+        draw.branch.status = "cancelled"
+        if draw.node is None:
+            self._queue.remove(draw)
+        else:
+            self._root.context.cancel(draw.node, why)
+
+    # -- what runs ---------------------------------------------------------------------------
+
+    def _fill(self, waiting: asyncio.TaskGroup) -> bool:
+        """Start what may run now; whether anything will change by itself."""
+        place = inside(self._root.context.scope, _PLACE)
+        while self._queue and self._in_flight < self._room():
+            draw = self._queue.popleft()
+            node = draw.thread.node(place, self._job(draw))
+            draw.node = node.id
+            self._in_flight += 1
+            self._root.context.append([node])
+            waiting.create_task(self._wait(draw, node.id))
+        return self._in_flight > 0
+
+    def _room(self) -> int:
+        """How many samples may run side by side: the width, and what the purse pays in full.
+
+        One may always run, with the tokens that are left. The first of a long prompt runs alone
+        until the prompt is in the server's cache.
+        """
+        if self._in_flight and self._unprimed():
+            return 1
+        promised = sum(d.node is not None and not d.asked and d.branch.running for d in self._draws)
+        free = max(0, self._root.tokens_left - self._order.keep)
+        affordable = self._in_flight - promised + free // self._order.max_tokens
+        return max(1, min(self._order.width, affordable))
+
+    def _unprimed(self) -> bool:
+        long = sum(len(message.content) for message in self._order.messages) >= LONG_PROMPT
+        return long and all(not d.branch.tokens and d.said is None for d in self._draws)
+
+    async def _wait(self, draw: _Draw, node: NodeId) -> None:
+        """Wait for the end of a sample, and say what it came to."""
+        outcome = await self._root.context.outcome(node)
+        draw.said = outcome.value if outcome.ok else draw.said
+        self._in_flight -= 1
+        draw.listening.ended()
+        self._end(draw.branch, draw.said)
+        self._changed.set()
+
+    def _end(self, branch: Branch, said: Said | None) -> None:
+        branch.tokens = max(branch.tokens, 0 if said is None else said.tokens)
+        if not branch.running:
+            return
+        if said is None or said.status in ("failed", "refused"):
+            branch.status = "failed"
+            return
+        branch.status = "finished" if said.status == "finished" else "length"
+        branch.key = self._order.read(said.text, said.status == "finished")
+
+    def _job(self, draw: _Draw) -> Job[Said]:
+        order = self._order
+
+        async def job(thread: Asking) -> Said:
+            async with asyncio.TaskGroup() as beside:
+                probing = None
+                if order.prober is not None:
+                    probing = beside.create_task(self._probe(draw, order.prober))
+                draw.asked = True
+                said = await thread.ask(
+                    "sample",
+                    order.messages,
+                    max_tokens=order.max_tokens,
+                    keep=order.keep,
+                    schema=order.schema,
+                    amend=order.amend,
+                    watch=draw.listening.watch,
+                )
+                draw.said = said
+                if probing is not None:
+                    draw.due.put_nowait(None)
+            thread.returns(said.text)
+            return said
+
+        return job
+
+    async def _probe(self, draw: _Draw, prober: Prober) -> None:
+        while (due := await draw.due.get()) is not None:
+            if draw.said is not None:
+                continue
+            number = len(draw.branch.probes) + 1
+            found = None
+            with suppress(ModelError):
+                found = await prober.probe(draw.thread, number, self._order.messages, *due)
+            draw.branch.probes.append(found)
+            self._changed.set()
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _drawn(self, decision: Decision) -> Drawn:
+        samples = tuple(self._sample(draw) for draw in self._draws)
+        voters = decision.voters
+        if voters is None:
+            voters = tuple(branch.index for branch in self._pool.ended)
+        lost = sum(s.tokens for s in samples if s.status == "cancelled")
+        return Drawn(
+            samples,
+            voters,
+            decision.weights,
+            decision.why,
+            lost,
+            tuple(d.said.reason for d in self._draws if d.said is not None and d.said.reason),
+            any(draw.listening.proxy for draw in self._draws),
+        )
+
+    def _sample(self, draw: _Draw) -> Sample:
+        branch, said = draw.branch, draw.said
+        measure = self._order.measure
+        return Sample(
+            branch.index,
+            draw.listening.text if said is None else said.text,
+            branch.opinion,
+            branch.tokens,
+            "failed" if branch.status == "running" else branch.status,
+            confidence=None if measure is None else draw.listening.confidence(measure),
+        )
+
+
+def ask_logprobs(count: int) -> Amend:
+    """Asks for the `count` largest log probabilities of each token; 0: for the sampled one's."""
+
+    def amend(request: ModelRequest) -> ModelRequest:
+        return replace(request, logprobs=True, top_logprobs=count)
+
+    return amend

@@ -1,0 +1,43 @@
+"""What models are told when they are sampled. Knows no model.
+
+Change a word, and the version changes with it: figures name the version.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.core.values import Message
+from weft.reasoning.question import Question
+from weft.reasoning.reading import fenced
+
+PROMPT_VERSION: Final = "sample-1"
+
+INSTRUCTION: Final = (
+    'Think step by step. End with a line that begins with "Answer: " and holds the answer alone.'
+)
+"""What is asked of each sample, so that its answer can be read and compared."""
+
+RECHECK: Final = (
+    "Wait. Let me check this step by step. If a step is wrong, I go back to the last one that is "
+    "right and try another way from there."
+)
+"""What makes a model that has answered search on, in its own voice."""
+
+RECHECK_TURN: Final = (
+    "Check your answer step by step. If a step is wrong, go back to the last one that is right and "
+    'try another way from there. End with a line that begins with "Answer: ".'
+)
+"""The same, asked in a turn of its own."""
+
+
+def question_messages(question: Question, instruction: str = INSTRUCTION) -> tuple[Message, ...]:
+    """The question after its documents, then the instruction, unless it has a schema."""
+    documents = [
+        f"Document {document.name}:\n{fenced(document.text)}" for document in question.documents
+    ]
+    asked = [*documents, question.text]
+    if instruction and question.schema is None:
+        asked.append(instruction)
+    opening = (Message("system", question.system),) if question.system.strip() else ()
+    return (*opening, Message("user", "\n\n".join(asked)))

@@ -1,0 +1,88 @@
+"""The samplers by name, with the settings they read. Decides nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+from weft.core.errors import BuildError
+from weft.reasoning.sampling.adaptive import Adaptive
+from weft.reasoning.sampling.deepconf import DeepConf
+from weft.reasoning.sampling.fixed import Fixed
+from weft.reasoning.sampling.probing import Probing
+from weft.reasoning.sampling.sampler import MakeSampler, Sampler
+from weft.reasoning.sampling.saturating import Saturating
+from weft.reasoning.sampling.short import Shortest
+from weft.reasoning.sampling.windows import Windows
+
+DEFAULTS: Final[Mapping[str, Any]] = {
+    "samples": 0,
+    "cancel_decided": None,
+    "threshold": 0.95,
+    "wave": 0,
+    "first": 3,
+    "eps": 0.02,
+    "pilot": 4,
+    "warmup": 0,
+    "keep": 10.0,
+    "window": 2048,
+    "consensus": 0.95,
+    "every": 500,
+    "patience": 7,
+    "stable": 40,
+}
+"""Settings of samplers. `samples`: how many at most (0: `width`).
+
+fixed: `cancel_decided` (None: where the majority is chosen). asc: `threshold`, `wave` (0: 8, or
+`width` when that is less). esc: `wave`, its window. short: `first`, the m of short-m@k. saturating:
+`pilot`, `eps`. deepconf: `warmup` (0: a quarter of the samples), `keep`, `window`, `consensus`.
+probe: `every` so many tokens, `warmup` (0: 15 rounds), `patience`, `stable`.
+"""
+
+_Make = Callable[[int, int, Mapping[str, Any]], Sampler]
+
+_SAMPLERS: Final[Mapping[str, _Make]] = {
+    "fixed": lambda n, _, given: Fixed(n, bool(given["cancel_decided"])),
+    "asc": lambda n, width, given: Adaptive(n, given["threshold"], _wave(n, width, given)),
+    "esc": lambda n, width, given: Windows(n, _wave(n, width, given)),
+    "short": lambda n, _, given: Shortest(n, min(n, given["first"])),
+    "saturating": lambda n, _, given: Saturating(n, min(n, given["pilot"]), given["eps"]),
+    "deepconf": lambda n, _, given: DeepConf(
+        n, given["warmup"] or max(1, n // 4), given["keep"], given["window"], given["consensus"]
+    ),
+    "probe": lambda n, _, given: Probing(
+        n, given["every"], given["warmup"] or 15, given["patience"], given["stable"]
+    ),
+}
+
+
+def sampler_maker(name: str, width: int, settings: Mapping[str, Any]) -> MakeSampler:
+    """What makes the sampler `name` for each question. `settings` has all of `DEFAULTS`.
+
+    Raises: `BuildError`, which lists the samplers, or says which setting is out of range.
+    """
+    make = _SAMPLERS.get(name)
+    if make is None:
+        close = get_close_matches(name, _SAMPLERS, n=1)
+        meant = f"did you mean {close[0]!r}? " if close else ""
+        raise BuildError(
+            f"there is no sampler {name!r}", hint=f"{meant}there are: {', '.join(_SAMPLERS)}"
+        )
+    if settings["samples"] < 0:
+        raise BuildError(f"samples must not be negative, got {settings['samples']}")
+    n = settings["samples"] or width
+
+    def made() -> Sampler:
+        try:
+            return make(n, width, settings)
+        except ValueError as error:
+            raise BuildError(f"sampler {name}: {error}") from error
+
+    made()
+    return made
+
+
+def _wave(n: int, width: int, settings: Mapping[str, Any]) -> int:
+    wave: int = settings["wave"] or min(8, width)
+    return min(n, wave)
