@@ -1,0 +1,60 @@
+"""Which of two programs is better, by an input on which they differ (S*, arXiv 2502.14382)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from weft.reasoning.code.bench import Bench
+from weft.reasoning.code.made import asked_inputs
+from weft.reasoning.code.outputs import Output
+from weft.reasoning.code.problem import Problem
+from weft.reasoning.code.prompts import judge_messages, separate_messages
+from weft.reasoning.question import Question
+from weft.reasoning.thought import Sample
+from weft.reasoning.thread.asking import Asking
+
+_VERDICT: Final = re.compile(r"verdict\W{0,6}(a|b|neither)\b", re.IGNORECASE)
+
+
+class ByInput:
+    """Implements `Distinguisher`: samples' texts are programs.
+
+    The model is asked for an input that separates two programs; they are run on it, and where they
+    print different results, the model judges which is right. `known` are inputs to fall back on.
+    A program that has no result where the other has one is worse.
+    """
+
+    def __init__(self, bench: Bench, problem: Problem, known: Sequence[str]) -> None:
+        self._bench = bench
+        self._problem = problem
+        self._known = known
+
+    async def compare(self, thread: Asking, _: Question, one: Sample, other: Sample) -> float:
+        """See `Distinguisher.compare`. Raises: `SandboxError`."""
+        asked = separate_messages(self._problem, one.text, other.text)
+        made = await asked_inputs(thread, "separate", self._problem, asked)
+        for given in (*made, *self._known):
+            outputs = [await self._bench.output(sample.text, given) for sample in (one, other)]
+            if outputs[0].text == outputs[1].text and outputs[0].ok == outputs[1].ok:
+                continue
+            return await self._judged(thread, given, *outputs)
+        thread.returns("no input separates them")
+        return 0.0
+
+    async def _judged(self, thread: Asking, given: str, one: Output, other: Output) -> float:
+        if one.ok != other.ok:
+            ahead = 1.0 if one.ok else -1.0
+        else:
+            messages = judge_messages(self._problem, given, one.shown(), other.shown())
+            said = await thread.ask("judge", messages, temperature=0.0)
+            ahead = read_verdict(said.text)
+        thread.returns(f"{given!r}: {one.shown()!r} or {other.shown()!r}: {ahead:+g}")
+        return ahead
+
+
+def read_verdict(text: str) -> float:
+    """1 for A, -1 for B, 0 for neither or none; the last verdict in `text` counts."""
+    found = _VERDICT.findall(text)
+    return {"a": 1.0, "b": -1.0}.get(found[-1].lower(), 0.0) if found else 0.0

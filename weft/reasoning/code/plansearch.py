@@ -1,0 +1,124 @@
+"""PlanSearch: programs from different combinations of observations. Knows no server.
+
+"Planning In Natural Language Improves LLM Search For Code Generation" (arXiv 2409.03733).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from random import Random
+from typing import Final
+
+from weft.core.errors import BuildError
+from weft.core.ports import ModelClient
+from weft.engine import Work
+from weft.reasoning.code.bench import Runner
+from weft.reasoning.code.prompts import (
+    criticise_messages,
+    deepen_messages,
+    observe_messages,
+    plan_messages,
+    sketch_messages,
+    write_messages,
+)
+from weft.reasoning.code.solving import Solver, Task
+from weft.reasoning.code.writing import Draft, writing
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.question import Question
+from weft.reasoning.reading import read_points
+from weft.reasoning.thread.asking import Asking, Job
+
+_DEEPER: Final = 5
+_CHARS: Final = 400
+_TOGETHER: Final = 2
+
+
+class PlanSearchStrategy:
+    """`make_strategy("plansearch", ...)`: about `width` programs; the answer is one of them.
+
+    Observations are asked for, and of each of several subsets of one or two of them, what follows.
+    Every such combination becomes a plan and a criticised plan, each of them pseudo-code and a
+    program. Settings: `observations`, how many; and those in
+    `weft.reasoning.code.solving.SETTINGS`, but that programs are mended only when asked (`debug`).
+    """
+
+    name = "plansearch"
+
+    def __init__(
+        self, model: ModelClient, options: ThinkOptions, runner: Runner | None = None
+    ) -> None:
+        defaults = {"observations": 8, "debug": 0}
+        self._solver = Solver(self.name, model, options, defaults, runner)
+        self._options = options
+        self._observations: int = self._solver.settings["observations"]
+        if self._observations < 1:
+            raise BuildError("plansearch needs one observation or more")
+
+    def work(self, question: Question) -> Work:
+        """See `Strategy.work`. Raises: `BuildError` for tests that are none."""
+        return self._solver.work(question, self._write)
+
+    async def _write(self, thread: Asking, task: Task) -> Sequence[Draft | None]:
+        asked = observe_messages(task.problem, self._observations)
+        said = await thread.ask("observe", asked, keep=task.keep)
+        known = read_points(said.text, most=self._observations, chars=_CHARS).points
+        plans = (self._options.width + 1) // 2
+        chosen = subsets(known, plans, self._options.seed)
+        jobs = [
+            (f"combination{number}", self._combining(task, subset, number))
+            for number, subset in enumerate(chosen)
+        ]
+        found = await thread.fork("combinations", jobs)
+        return [draft for pair in found for draft in pair or (None,)][: self._options.width]
+
+    def _combining(
+        self, task: Task, subset: Sequence[str], number: int
+    ) -> Job[Sequence[Draft | None]]:
+        async def combine(thread: Asking) -> Sequence[Draft | None]:
+            asked = deepen_messages(task.problem, subset, _DEEPER)
+            said = await thread.ask("deepen", asked, keep=task.keep)
+            deeper = read_points(said.text, most=_DEEPER, chars=_CHARS).points
+            follows = subsets(deeper, 1, self._options.seed + number)[0]
+            plan = await thread.ask(
+                "plan", plan_messages(task.problem, (*subset, *follows)), keep=task.keep
+            )
+            ways = [("planned", False), ("criticised", True)]
+            jobs = [(key, self._coding(task, plan.text, criticise=new)) for key, new in ways]
+            return await thread.fork("programs", jobs)
+
+        return combine
+
+    def _coding(self, task: Task, plan: str, *, criticise: bool) -> Job[Draft]:
+        async def code(thread: Asking) -> Draft:
+            followed = plan
+            if criticise:
+                asked = criticise_messages(task.problem, plan)
+                followed = (await thread.ask("criticise", asked, keep=task.keep)).text or plan
+            sketch = await thread.ask(
+                "sketch", sketch_messages(task.problem, followed), keep=task.keep
+            )
+            guide = [("Plan", followed), ("Pseudo-code", sketch.text)]
+            messages = write_messages(
+                task.problem, task.system, [part for part in guide if part[1]]
+            )
+            job = writing(task.bench, messages, self._solver.settings["debug"], task.keep)
+            return await job(thread)
+
+        return code
+
+
+def make(model: ModelClient, options: ThinkOptions) -> PlanSearchStrategy:
+    """See `weft.reasoning.strategies`."""
+    return PlanSearchStrategy(model, options)
+
+
+def subsets(known: Sequence[str], number: int, seed: int) -> list[tuple[str, ...]]:
+    """`number` subsets of one or two of `known`, drawn by `seed`; different as far as they go.
+
+    Without anything known they are empty.
+    """
+    every = [each for size in range(1, _TOGETHER + 1) for each in combinations(known, size)]
+    Random(seed).shuffle(every)  # noqa: S311 - which observations are combined is no secret
+    every = every or [()]
+    return [every[place % len(every)] for place in range(number)]
