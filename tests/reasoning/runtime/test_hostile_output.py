@@ -9,18 +9,21 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine.event_stream import assert_well_formed
+from tests.engine.play import FOR_EVER_S, WatchedClock, assert_nothing_left
 from tests.profile import examples
 from tests.reasoning.runtime.wild import TAGS, Wild, Wildness, model_of
-from weft.core.errors import ReasoningError
+from weft.core.errors import Failure
 from weft.core.events import Event, NodeFinished, NodeLogged
-from weft.core.fakes import FakeClock, TokenModel
-from weft.engine import RunOptions
+from weft.core.fakes import TokenModel
+from weft.engine import Graph, Node, Run, RunOptions
+from weft.engine.result import RunResult
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.think import run_thought
+from weft.reasoning.think import THINK
 from weft.reasoning.thought import Thought
-from weft.reasoning.thread.record import Fork, Segment, ThreadRecord
+from weft.reasoning.thread.record import Fork, ThreadRecord
 
 FRAGMENTS = [
     "<fork>1 2</fork>",
@@ -89,22 +92,27 @@ def threads(record: ThreadRecord) -> Iterator[ThreadRecord]:
 
 def think(
     model: TokenModel, grammar: Wild, options: ThinkOptions, run: RunOptions, question: str
-) -> tuple[Thought | ReasoningError, list[Event]]:
+) -> tuple[Thought | Failure, list[Event]]:
     events: list[Event] = []
     strategy = GrammarStrategy(grammar, model, options, lost_by_prompt="prompted", lost_flat="flat")
+    clock = WatchedClock()
+    node = Node(THINK, strategy.work(Question(question)), kind="think")
+    started = Run(Graph("think", [node]), run, clock=clock, listeners=[events.append])
 
-    async def main() -> Thought | ReasoningError:
-        try:
-            return await run_thought(
-                strategy, Question(question), options=run, listeners=[events.append]
-            )
-        except ReasoningError as error:
-            return error
-        finally:
-            left = asyncio.all_tasks() - {asyncio.current_task()}
-            assert not left, left
+    async def main() -> RunResult:
+        async with asyncio.timeout(FOR_EVER_S):
+            result = await started.wait()
+        await assert_nothing_left(clock)
+        return result
 
-    return FakeClock().run(main()), events
+    result = clock.run(main())
+    assert_well_formed(events, result)
+    outcome = result.outcomes[THINK]
+    if isinstance(outcome.value, Thought):
+        assert result.status == "succeeded", result.reasons
+        return outcome.value, events
+    assert outcome.failure is not None
+    return outcome.failure, events
 
 
 @examples(400)
@@ -121,8 +129,10 @@ def test_whatever_a_model_writes(
     assert not [end for end in ends if end is not None and end.error in BUGS], ends
     for _, asked, given_ in grammar.joins:
         assert in_order(given_, asked), (given_, asked, said)
-    if isinstance(thought, ReasoningError):
-        assert "no answer" in str(thought) or "no room" in str(thought), thought
+    if isinstance(thought, Failure):
+        assert thought.error == "ReasoningError", thought
+        told = thought.message
+        assert "gave no answer: ModelUnavailable" in told or "the model's window has" in told
         return
     counts, tree = thought.counts, thought.tree
     assert tree is not None
@@ -131,8 +141,8 @@ def test_whatever_a_model_writes(
     found = list(threads(tree))
     assert len(found) == counts.threads
     assert len({record.id for record in found}) == counts.threads
-    assert sum(record.generated_tokens for record in found) <= counts.total_tokens
-    assert counts.critical_path_tokens <= counts.total_tokens
+    assert sum(record.generated_tokens for record in found) == counts.total_tokens
+    assert counts.critical_path_tokens == tree.critical_path_tokens <= counts.total_tokens
     for record in found:
         check(record, caps)
     assert counts.depth <= caps.depth
@@ -154,13 +164,8 @@ def check(record: ThreadRecord, caps: ThinkOptions) -> None:
     for fork in record.forks:
         # detached forks are joined together
         assert 0 < len(fork.children) <= caps.width * caps.rounds
-    own = sum(
-        len(part.token_ids)
-        for part in record.segments
-        if isinstance(part, Segment) and not part.forced
-    )
     root = "[" not in record.id
-    assert own <= caps.max_tokens + (caps.answer_tokens if root else 0)
+    assert record.generated_tokens <= caps.max_tokens + (caps.answer_tokens if root else 0)
 
 
 @examples(150)

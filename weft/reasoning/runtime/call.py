@@ -25,8 +25,9 @@ _GRACE_S: Final = 1.0
 class Call:
     """`request` to `model`, allowed to generate `granted` tokens in all of its attempts.
 
-    What is streamed is kept here, so that nothing is lost when the call is cancelled. `primed` is
-    set once the prompt is computed, or the call has ended.
+    What is streamed is kept here, so that nothing is lost when the call is cancelled; `latest`
+    counts the tokens of the latest attempt. `primed` is set once the prompt is computed, or the
+    call has ended.
     """
 
     def __init__(self, model: ModelClient, request: ModelRequest, granted: int) -> None:
@@ -37,15 +38,14 @@ class Call:
         self.completion: Completion | None = None
         self.streamed: list[int] = []
         self.text = ""
-        self._tokens: int | None = None  # of the attempt under way; None: there is none
+        self.latest = 0
+        self._under_way = False
         self._past = Usage()
 
     @property
     def usage(self) -> Usage:
         """What it has consumed so far, in all attempts."""
-        if self._tokens is None:
-            return self._past
-        return self._past + Usage(len(self._request.prompt_token_ids), self._tokens, requests=1)
+        return self._past + self._streamed() if self._under_way else self._past
 
     @property
     def used(self) -> int:
@@ -55,8 +55,7 @@ class Call:
     @property
     def wasted(self) -> int:
         """Those of attempts that came to no completion."""
-        kept = 0 if self.completion is None else self._told(self.completion).completion_tokens
-        return self.used - kept
+        return self.used - (0 if self.completion is None else self.latest)
 
     def node(self, node: NodeId, weight: float) -> Node:
         """The node that makes the call. It does not fail: without `completion` it came to none."""
@@ -70,11 +69,11 @@ class Call:
         return Node(node, self._work, policy=policy, kind="model")
 
     async def _work(self, context: NodeContext, _: Inputs) -> None:
-        self.streamed, self.text = [], ""
+        self.streamed, self.text, self.latest = [], "", 0
         if self.used >= self.granted:
             return
         request = self._situated(context)
-        self._tokens = 0
+        self._under_way = True
         try:
             async with aclosing(self._model.generate(request)) as stream:
                 async for event in stream:
@@ -89,24 +88,25 @@ class Call:
             self.completion = event
         elif isinstance(event, (TextDelta, ReasoningDelta)):
             count = len(event.token_ids) or 1
-            self._tokens = (self._tokens or 0) + count
+            self.latest += count
             self.streamed += event.token_ids
             self.text += event.text
             context.stream(event.text, count)
 
     def _account(self, context: NodeContext) -> None:
-        spent = Usage(len(self._request.prompt_token_ids), self._tokens or 0, requests=1)
+        spent = self._streamed()
         if self.completion is not None:
-            spent = self._told(self.completion)
-        self._tokens = None
+            told = self.completion.usage
+            # Where the server does not say, it is counted here.
+            self.latest = told.completion_tokens or len(self.completion.token_ids) or self.latest
+            spent = replace(told, completion_tokens=self.latest, requests=max(1, told.requests))
+        self._under_way = False
         self._past += spent
         context.spend(spent)
 
-    def _told(self, completion: Completion) -> Usage:
-        """The usage of `completion`; counted here where the server does not say."""
-        told = completion.usage
-        tokens = told.completion_tokens or len(completion.token_ids) or len(self.streamed)
-        return replace(told, completion_tokens=tokens, requests=max(1, told.requests))
+    def _streamed(self) -> Usage:
+        """What the attempt under way has consumed, as far as it was seen."""
+        return Usage(len(self._request.prompt_token_ids), self.latest, requests=1)
 
     def _situated(self, context: NodeContext) -> ModelRequest:
         """The request with what its node knows, and no more tokens than are left for it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.core.errors import InternalError, WeftError
+from weft.core.errors import InternalError, ReasoningError, WeftError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside, item
 from weft.core.values import JsonSchema
@@ -96,6 +96,12 @@ class Runner:
         if self._base is None:
             prompted = tree.tokens.marks.prompted
             await self.speaker.open(tree.grammar.opening(tree.question, prompted=prompted))
+            taken, window = len(self.thread.context), tree.window
+            if window is not None and taken >= window:
+                raise ReasoningError(
+                    f"the question takes {taken:,} tokens, the model's window has {window:,}",
+                    hint="shorten it, or let map-reduce read its documents piece by piece",
+                )
         else:
             await self.speaker.open(Opening(spec.messages, spec.header), self._base)
 

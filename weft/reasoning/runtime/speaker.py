@@ -7,7 +7,7 @@ from typing import Final
 
 from weft.core.errors import ReasoningError
 from weft.core.ids import inside
-from weft.core.values import Completion, JsonSchema
+from weft.core.values import JsonSchema
 from weft.engine import NodeContext
 from weft.reasoning.allowance import Allowance
 from weft.reasoning.grammar import Opening, Output
@@ -106,13 +106,15 @@ class Speaker:
         """
         tree, thread = self._tree, self._thread
         thread.move(ThreadState.DECODING)
-        completion = await self._asked(context, granted, stops, schema)
+        call = await self._asked(context, granted, stops, schema)
+        completion = call.completion
         thread.move(ThreadState.READY)
         if completion is None:
             return Output((), "spent")
         reading = await tree.tokens.read(completion, stops)
         thread.context = thread.context.plus(reading.ids, reading.text)
-        thread.note(Segment(completion.token_ids or reading.ids, reading.text))
+        ids = completion.token_ids or reading.ids
+        thread.note(Segment(ids, reading.text, tokens=call.latest))
         self._fresh += reading.ids
         return Output(await tree.tokens.pieces(self._fresh), reading.ended, reading.stop)
 
@@ -122,8 +124,8 @@ class Speaker:
         granted: int,
         stops: tuple[str, ...],
         schema: JsonSchema | None,
-    ) -> Completion | None:
-        """The model's completion; None when the tokens that it may write are used up."""
+    ) -> Call:
+        """The call, at its end: without a completion when it may write no more tokens."""
         tree, thread = self._tree, self._thread
         self._calls += 1
         node = inside(context.scope, f"say{self._calls}")
@@ -133,11 +135,10 @@ class Speaker:
         context.append([call.node(node, self.weight)])
         outcome = await context.outcome(node)
         self.settle()
-        if call.completion is not None:
-            return call.completion
+        self._note_lost(call.used - (0 if call.completion is None else call.latest))
         failure = outcome.failure
-        if failure is None or failure.error == "BudgetExceeded":
-            return None
+        if call.completion is not None or failure is None or failure.error == "BudgetExceeded":
+            return call
         raise ReasoningError(
             f"{tree.model.model} gave no answer: {failure}",
             node=node,
@@ -161,8 +162,13 @@ class Speaker:
         call = self.settle()
         if call is None or call.completion is not None:
             return
+        self._note_lost(call.used - call.latest)
         tokens, thread = self._tree.tokens, self._thread
         ids = tuple(call.streamed) or await tokens.encode(call.text)
         text = await tokens.decode(ids)
         thread.context = thread.context.plus(ids, text)
-        thread.note(Segment(ids, text, role="cut off"))
+        thread.note(Segment(ids, text, role="cut off", tokens=call.latest))
+
+    def _note_lost(self, tokens: int) -> None:
+        """Keep for the record what attempts cost whose text is not kept."""
+        self._thread.note(Segment((), "", role="lost", tokens=tokens))

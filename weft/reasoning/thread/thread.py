@@ -124,7 +124,7 @@ class Thread:
 
     def note(self, segment: Segment) -> None:
         """Keep `segment` for the record."""
-        if segment.token_ids or segment.text:
+        if segment.count or segment.text:
             self._log.append(segment)
 
     def fork(self, children: Sequence[Thread]) -> None:

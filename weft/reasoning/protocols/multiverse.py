@@ -1,0 +1,92 @@
+"""Multiverse (arXiv 2506.09991): goals are split into outlines, paths work on them and are merged.
+
+Exact where the model places tokens: paths begin at one position and do not see one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.core.ports import ModelClient
+from weft.reasoning.grammar import ChildSpec, Output, Splice
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.parts import Tag, Text
+from weft.reasoning.protocols.blocks import Blocks
+from weft.reasoning.protocols.tags import THINK, answer_text, numbers, tags_of
+from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.settings import read_settings
+from weft.reasoning.strategy import Strategy
+from weft.reasoning.thread.thread import Thread
+
+_RULES: Final = """\
+Think step by step. When a goal splits into parts that do not need each other, write a block:
+<Parallel>, then <Goal> with one numbered <Outline> for each part, then </Goal>, and stop. Each part
+is then worked out in a <Path> of its own. When all paths are written, put them together between
+<Conclusion> and </Conclusion>, and close with </Parallel>. End with a line that begins with
+"Answer:".
+
+<Parallel>
+<Goal>
+<Outline>1: the even case</Outline>
+<Outline>2: the odd case</Outline>
+</Goal>
+<Path>
+1: for even n it holds</Path>
+<Path>
+2: for odd n it fails at 3</Path>
+<Conclusion>
+It fails for n = 3.</Conclusion>
+</Parallel>
+Answer: no
+
+Inside a path a part may be split again, into 1.1, 1.2 and so on. A path must not refer to another
+one. Use no block when nothing can be split."""
+LOST_FLAT: Final = (
+    "paths are computed again one after the other at the join, at positions that follow one another"
+    " and in sight of one another; weights trained with the positions and the mask of the published"
+    " engine expect neither"
+)
+_LOST: Final = (
+    "the model was not trained to split goals: it follows instructions, so that it splits less"
+    " often and less well, and the tags are plain text"
+)
+
+
+class Multiverse(Blocks):
+    """A block may stand inside a path; its outlines have numbers of their own."""
+
+    name = "multiverse"
+    pairs = (
+        ("<Parallel>", "</Parallel>"),
+        ("<Goal>", "</Goal>"),
+        ("<Outline>", "</Outline>"),
+        ("<Path>", "</Path>"),
+        ("<Conclusion>", "</Conclusion>"),
+    )
+    marks = tags_of(pairs)
+    also = ("<Think>", "</Think>", *THINK)
+    rules = _RULES
+    fork_at = "</Goal>"
+    child_end = "</Path>"
+    nests = True
+
+    def children(self, output: Output) -> tuple[ChildSpec, ...]:
+        return tuple(
+            ChildSpec(key, header=(Tag("<Path>"), Text(f"\n{key}:")), role="path")
+            for key in numbers(output, "<Goal>", "<Outline>")
+        )
+
+    def join(self, parent: Thread, children: Sequence[Thread]) -> Splice:  # noqa: ARG002
+        return Splice(tuple(children), (Tag("<Conclusion>"), Text("\n")))
+
+    def answer(self, thread: Thread) -> str:
+        """What stands behind the thought, which this model's tags spell with a capital letter."""
+        _, _, said = thread.text.rpartition("</Think>")
+        return answer_text(said or thread.text, (*self.marks, *self.also))
+
+
+def make(model: ModelClient, options: ThinkOptions) -> Strategy:
+    """The strategy `multiverse`. It has no settings; `depth` bounds how blocks nest."""
+    read_settings("multiverse", options.settings, {})
+    return GrammarStrategy(Multiverse(), model, options, lost_by_prompt=_LOST, lost_flat=LOST_FLAT)

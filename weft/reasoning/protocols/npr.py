@@ -1,0 +1,73 @@
+"""NPR, Native Parallel Reasoner (arXiv 2512.07461): plans, a step for each of them, a takeaway.
+
+Rounds are repeated and do not nest. Positions and visibility are those of Multiverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.core.ports import ModelClient
+from weft.reasoning.grammar import ChildSpec, Output, Splice
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.parts import Tag, Text
+from weft.reasoning.protocols.blocks import Blocks
+from weft.reasoning.protocols.multiverse import LOST_FLAT
+from weft.reasoning.protocols.tags import numbers, tags_of
+from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.settings import read_settings
+from weft.reasoning.strategy import Strategy
+from weft.reasoning.thread.thread import Thread
+
+_RULES: Final = """\
+Work in rounds. A round begins with a guideline: one plan for each thing that can be done now
+without waiting for another, numbered. Stop after </guideline>. Each plan is then carried out in a
+step of its own. When all steps are written, say in a takeaway what they show. Begin another round
+if something is still open, else give the answer after the last takeaway, as \\boxed{answer}.
+
+<guideline>
+<plan>1: solve it by factoring</plan>
+<plan>2: check it by a graph</plan>
+</guideline>
+<step>
+1: (x - 2)(x - 3) = 0, so x is 2 or 3</step>
+<step>
+2: the parabola crosses zero at 2 and at 3</step>
+<takeaway>Both agree: 2 and 3.</takeaway>
+\\boxed{2, 3}"""
+_LOST: Final = (
+    "the model was not trained for rounds of plans: it follows instructions, and the tags are plain"
+    " text"
+)
+
+
+class Npr(Blocks):
+    """As many steps as plans, each with the number of its plan."""
+
+    name = "npr"
+    pairs = (
+        ("<guideline>", "</guideline>"),
+        ("<plan>", "</plan>"),
+        ("<step>", "</step>"),
+        ("<takeaway>", "</takeaway>"),
+    )
+    marks = tags_of(pairs)
+    rules = _RULES
+    fork_at = "</guideline>"
+    child_end = "</step>"
+
+    def children(self, output: Output) -> tuple[ChildSpec, ...]:
+        return tuple(
+            ChildSpec(key, header=(Tag("<step>"), Text(f"\n{key}:")), role="step")
+            for key in numbers(output, "<guideline>", "<plan>")
+        )
+
+    def join(self, parent: Thread, children: Sequence[Thread]) -> Splice:  # noqa: ARG002
+        return Splice(tuple(children), (Tag("<takeaway>"),))
+
+
+def make(model: ModelClient, options: ThinkOptions) -> Strategy:
+    """The strategy `npr`. It has no settings."""
+    read_settings("npr", options.settings, {})
+    return GrammarStrategy(Npr(), model, options, lost_by_prompt=_LOST, lost_flat=LOST_FLAT)

@@ -1,0 +1,102 @@
+"""Parallel-R1 (arXiv 2509.07980): the model opens a parallel block, the runtime fills it.
+
+Several paths go on from there, each with a seed of its own; a summary closes the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.core.errors import BuildError
+from weft.core.ports import ModelClient
+from weft.reasoning.grammar import Append, ChildSpec, Joined, Output, Splice
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.parts import Part, Parts, Tag, Text
+from weft.reasoning.protocols.blocks import Blocks
+from weft.reasoning.protocols.tags import tags_of
+from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.settings import read_settings
+from weft.reasoning.strategy import Strategy
+from weft.reasoning.thread.thread import Thread
+
+_RULES: Final = """\
+Think step by step. At a step that is hard or easy to get wrong, write <Parallel>: several
+independent paths are then tried from there, each between <Path> and </Path>. When they are written,
+compare them between <Summary> and </Summary>, and go on from what you found. End with a line that
+begins with "Answer:".
+
+Let me check this product in two ways.
+<Parallel><Path>12 * 11 = 120 + 12 = 132</Path><Path>11 * 12 = 110 + 22 = 132</Path></Parallel>
+<Summary>Both ways give 132.</Summary>
+Answer: 132"""
+_LOST: Final = (
+    "the model was not trained to explore in parallel: it follows instructions, and opens blocks"
+    " less often; the tags are plain text"
+)
+_LOST_FLAT: Final = (
+    "paths are read one after the other, at positions that follow one another; weights trained with"
+    " isolated paths (the variant unseen) expect neither"
+)
+SEEN: Final = "seen"
+UNSEEN: Final = "unseen"
+
+
+class ParallelR1(Blocks):
+    """`paths` in a block, at most `blocks` of them.
+
+    variant: seen, the model was trained with earlier paths in sight of later ones, as any server
+    has it; unseen, with isolated paths at positions that overlap.
+    """
+
+    name = "parallel-r1"
+    pairs = (
+        ("<Parallel>", "</Parallel>"),
+        ("<Path>", "</Path>"),
+        ("<Summary>", "</Summary>"),
+    )
+    marks = tags_of(pairs)
+    rules = _RULES
+    fork_at = "<Parallel>"
+    child_end = "</Path>"
+
+    def __init__(self, paths: int = 2, blocks: int = 4, variant: str = SEEN) -> None:
+        self._paths = paths
+        self._blocks = blocks
+        self._variant = variant
+
+    def stops(self, thread: Thread) -> tuple[str, ...]:
+        """After so many blocks the model writes any others by itself."""
+        return () if thread.rounds >= self._blocks else super().stops(thread)
+
+    def children(self, output: Output) -> tuple[ChildSpec, ...]:  # noqa: ARG002
+        keys = map(str, range(1, self._paths + 1))
+        return tuple(ChildSpec(key, header=(Tag("<Path>"),), role="path") for key in keys)
+
+    def join(self, parent: Thread, children: Sequence[Thread]) -> Joined:  # noqa: ARG002
+        """All paths, and then the beginning of the summary, which the model writes."""
+        tail: Parts = (Tag("</Parallel>"), Text("\n"), Tag("<Summary>"))
+        if self._variant == UNSEEN:
+            return Splice(tuple(children), tail)
+        parts: list[Part] = []
+        for child in children:
+            parts += (Tag("<Path>"), child.body)
+        return Append((*parts, *tail))
+
+
+def make(model: ModelClient, options: ThinkOptions) -> Strategy:
+    """The strategy `parallel-r1`. Settings: `paths` (2), `blocks` (4), `variant` (seen|unseen).
+
+    Raises: `BuildError` for a setting that it does not have, or out of range.
+    """
+    defaults = {"paths": 2, "blocks": 4, "variant": SEEN}
+    settings = read_settings("parallel-r1", options.settings, defaults)
+    if settings["paths"] < 2 or settings["blocks"] < 1:
+        raise BuildError("parallel-r1: a block has 2 paths or more, and there is 1 block or more")
+    if settings["variant"] not in (SEEN, UNSEEN):
+        raise BuildError(
+            f"parallel-r1: there is no variant {settings['variant']!r}",
+            hint=f"{SEEN} or {UNSEEN}, as the model was trained",
+        )
+    grammar = ParallelR1(settings["paths"], settings["blocks"], settings["variant"])
+    return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST, lost_flat=_LOST_FLAT)

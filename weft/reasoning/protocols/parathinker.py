@@ -1,0 +1,135 @@
+"""ParaThinker (arXiv 2509.04475): several thoughts about one question, then one summary of all.
+
+A model without thought tokens is asked as often as there are thoughts, and then once more with what
+came of them (the second phase as in A2R).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.core.errors import BuildError
+from weft.core.ports import ModelClient
+from weft.reasoning.asked import asked, conversation
+from weft.reasoning.grammar import (
+    ChildSpec,
+    Continue,
+    Fork,
+    Grammar,
+    Joined,
+    Move,
+    NewRoot,
+    Opening,
+    Output,
+    Return,
+    Splice,
+)
+from weft.reasoning.grammar import Final as Answer
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.parts import Parts, Tag, Text
+from weft.reasoning.protocols.synthesis import synthesis
+from weft.reasoning.protocols.tags import THINK, without
+from weft.reasoning.question import Question
+from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.settings import read_settings
+from weft.reasoning.strategy import Strategy
+from weft.reasoning.thread.thread import Thread
+
+THOUGHTS: Final = 8
+"""How many thoughts the published models have tokens for."""
+
+LEAD: Final = "Having thought about this in several ways, I conclude that the final answer is "
+_LOST: Final = (
+    "the model has no tokens for thoughts: they differ by their seeds only, and the summary reads"
+    " them as text of a new prompt, not as the states they left"
+)
+_LOST_FLAT: Final = (
+    "thoughts are computed again one after the other before the summary, at positions that follow"
+    " one another and in sight of one another"
+)
+
+
+class ParaThinker(Grammar):
+    """As many thoughts as `paths`. `first`: when one ends the others are cut off where they are."""
+
+    name = "parathinker"
+    marks = (
+        *(tag for i in range(1, THOUGHTS + 1) for tag in (f"<think{i}>", f"</think{i}>")),
+        "<summary>",
+        "</summary>",
+    )
+    also = THINK
+
+    def __init__(self, paths: int = 4, *, first: bool = False, lead: str = LEAD) -> None:
+        self._paths = paths
+        self._first = first
+        self.lead = lead
+
+    def opening(self, question: Question, *, prompted: bool) -> Opening:  # noqa: ARG002
+        return Opening(conversation(question, "", asked(question)))
+
+    def first(self, thread: Thread) -> Move:
+        """The question forks before anything is written."""
+        if thread.depth:
+            return Continue()
+        keys = [str(number) for number in range(1, self._paths + 1)]
+        children = tuple(
+            ChildSpec(
+                key, header=() if thread.prompted else (Tag(f"<think{key}>"),), role="thought"
+            )
+            for key in keys
+        )
+        enough = 1 if self._first else None
+        return Fork(children, enough=enough, appends=not thread.prompted)
+
+    def stops(self, thread: Thread) -> tuple[str, ...]:
+        if thread.prompted:
+            return ()
+        return (f"</think{thread.key}>", THINK[1]) if thread.depth else ("</summary>",)
+
+    def classify(self, thread: Thread, output: Output) -> Move:
+        if thread.depth:
+            return Return(thread.text)
+        return Continue() if output.ended == "length" else Answer(self.answer(thread))
+
+    def close(self, child: Thread) -> Parts:
+        tag = f"</think{child.key}>"
+        return () if child.prompted or child.text.endswith(tag) else (Tag(tag),)
+
+    def join(self, parent: Thread, children: Sequence[Thread]) -> Joined:
+        if parent.prompted:
+            return NewRoot(synthesis(parent, children))
+        return Splice(tuple(children), (Tag("<summary>"), Text(self.lead)))
+
+    def conclude(self, thread: Thread) -> Parts:
+        """The summary, with or without thoughts."""
+        if thread.prompted:
+            return (Text("\n\nFinal answer: "),)
+        begun = "<summary>" in thread.text
+        return (Text(f"\n{self.lead}"),) if begun else (Tag("<summary>"), Text(self.lead))
+
+    def answer(self, thread: Thread) -> str:
+        _, begun, summary = thread.text.rpartition("<summary>")
+        said = summary if begun else thread.text.rpartition(THINK[1])[2]
+        return without(said.removeprefix(self.lead) if begun else said, self.marks)
+
+
+def _header(root: Thread, key: str) -> Parts:
+    return () if root.prompted else (Tag(f"<think{key}>"),)
+
+
+def make(model: ModelClient, options: ThinkOptions) -> Strategy:
+    """The strategy `parathinker`.
+
+    Settings: `paths` (default: the width, at most 8), `first_finish` (False: all thoughts end by
+    themselves), `lead` (the words that begin the summary; those that the model was trained with).
+
+    Raises: `BuildError` for a setting that it does not have, or out of range.
+    """
+    defaults = {"paths": min(options.width, THOUGHTS), "first_finish": False, "lead": LEAD}
+    settings = read_settings("parathinker", options.settings, defaults)
+    if not 1 <= settings["paths"] <= THOUGHTS:
+        raise BuildError(f"parathinker has 1 to {THOUGHTS} paths, not {settings['paths']}")
+    grammar = ParaThinker(settings["paths"], first=settings["first_finish"], lead=settings["lead"])
+    return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST, lost_flat=_LOST_FLAT)

@@ -1,0 +1,94 @@
+"""ThreadWeaver (arXiv 2512.07843): the model outlines threads, and reads them one after another.
+
+Runs as published on any completion server, if the model has the tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.core.ports import ModelClient
+from weft.reasoning.grammar import Append, ChildSpec, Continue, Fork, Move, Output
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.parts import Part, Parts, Tag, Text
+from weft.reasoning.protocols.blocks import Blocks
+from weft.reasoning.protocols.tags import numbers, tags_of
+from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.settings import read_settings
+from weft.reasoning.strategy import Strategy
+from weft.reasoning.thread.thread import Thread
+
+_RULES: Final = """\
+Think step by step. Where parts of the work do not need each other's results, do them in parallel:
+open <Parallel>, list the parts as outlines, and stop. Each part is then worked out in a thread of
+its own, and you go on once all of them are written. Close with </Parallel>, put the results
+together, and end with a line that begins with "Answer:".
+
+<Parallel>
+<Outlines>
+<Outline>1: add up the first column</Outline>
+<Outline>2: add up the second column</Outline>
+</Outlines>
+<Thread>
+1: 4 + 5 = 9</Thread>
+<Thread>
+2: 7 + 1 = 8</Thread>
+</Parallel>
+Answer: 9 and 8
+
+A thread must not refer to another one. Use no parallel block when nothing can be split."""
+_LOST: Final = (
+    "the model was not trained to outline threads: it follows instructions, so that it splits less"
+    " often and less well, and the tags are plain text"
+)
+
+
+_CLOSED: Final[Parts] = (Text("\n"), Tag("</Parallel>"), Text("\n"))
+
+
+class ThreadWeaver(Blocks):
+    """Flat: a parallel block inside a thread is text. Threads see all that was before them."""
+
+    name = "threadweaver"
+    pairs = (
+        ("<Parallel>", "</Parallel>"),
+        ("<Outlines>", "</Outlines>"),
+        ("<Outline>", "</Outline>"),
+        ("<Thread>", "</Thread>"),
+    )
+    marks = tags_of(pairs)
+    rules = _RULES
+    fork_at = "</Outlines>"
+    child_end = "</Thread>"
+    before_end = "\n"
+
+    def children(self, output: Output) -> tuple[ChildSpec, ...]:
+        keys = numbers(output, "<Outlines>", "<Outline>")
+        return tuple(ChildSpec(key, header=(Text("\n"), *_header(key))) for key in keys)
+
+    def join(self, parent: Thread, children: Sequence[Thread]) -> Append:  # noqa: ARG002
+        """The threads as they were written; only the first header begins on a new line.
+
+        After a thread that was cut off the runtime closes the block, else the model does.
+        """
+        parts: list[Part] = [Text("\n")]
+        for child in children:
+            parts += (*_header(child.key), child.body)
+        whole = all(child.finished and not child.reason for child in children)
+        parts += (Text("\n"),) if whole else _CLOSED
+        return Append(tuple(parts))
+
+    def refuse(self, thread: Thread, fork: Fork, reason: str) -> Move:  # noqa: ARG002
+        """The block is closed without threads, and the model goes on by itself."""
+        return Continue(_CLOSED)
+
+
+def _header(key: str) -> Parts:
+    return (Tag("<Thread>"), Text(f"\n{key}:"))
+
+
+def make(model: ModelClient, options: ThinkOptions) -> Strategy:
+    """The strategy `threadweaver`. It has no settings."""
+    read_settings("threadweaver", options.settings, {})
+    return GrammarStrategy(ThreadWeaver(), model, options, lost_by_prompt=_LOST)
