@@ -226,7 +226,10 @@ class Grammar(ABC):
         return Continue()
 
     def conclude(self, thread: Thread) -> Parts:  # noqa: ARG002
-        """What makes `thread`, which can do no more, answer: closing tags, and a lead-in."""
+        """What makes `thread`, which can do no more, answer: closing tags, and a lead-in.
+
+        Empty: it is not asked any more.
+        """
         return (Text(self.lead),)
 
     def answer(self, thread: Thread) -> str:

@@ -282,8 +282,10 @@ class Runner:
         self._context.log(f"it has to answer now: {reason}")
         await self._let_go()
         best = self._tree.grammar.answer(self.thread)
-        await self.speaker.write(self._tree.grammar.conclude(self.thread), "conclude")
-        self.thread.result = await self._said(self._tree.question.schema) or best
+        last = self._tree.grammar.conclude(self.thread)
+        await self.speaker.write(last, "conclude")
+        said = await self._said(self._tree.question.schema) if last else ""
+        self.thread.result = said or best
         self.thread.move(ThreadState.DONE, reason)
         return Return(self.thread.result)
 
