@@ -46,7 +46,24 @@ _models = st.sampled_from(
         "local:tiny",
         {"use": "local", "model": "tiny", "options": {"threads": 1}},
         {"use": "openai", "model": "m", "base_url": "http://h/v1", "api_key_env": "KEY"},
+        {"use": "think", "model": "m", "think": "any"},
+        {"use": "think", "model": "m", "think": {"strategy": "any", "budget": "2ktok"}},
     ]
+)
+_thinking = st.fixed_dictionaries(
+    {"strategy": st.sampled_from(["any", "other"])},
+    optional={
+        "width": st.integers(1, 9),
+        "budget": st.integers(1, 9) | st.sampled_from(["20tok", "3 ktok"]),
+        "depth": st.integers(0, 3),
+        "rounds": st.integers(1, 9),
+        "max_tokens": st.integers(1, 99),
+        "answer_tokens": st.integers(1, 99),
+        "temperature": st.floats(0, 2),
+        "top_p": st.floats(0.1, 1),
+        "seed": st.integers(0, 9),
+        "settings": st.dictionaries(texts, plain, max_size=2),
+    },
 )
 _tools = st.sampled_from(
     [
@@ -166,6 +183,8 @@ class _Writer:
         return {"ask": self.reference(visible), "schema": self._draw(schemas)}
 
     def model(self, visible: list[str], *_: Any) -> dict[str, Any]:
+        if self._draw(st.integers(0, 3)) == 0:
+            return self.thinking(visible)
         optional = {
             "system": st.just(self.reference(visible)),
             "schema": schemas,
@@ -183,6 +202,15 @@ class _Writer:
         said = self._draw(st.fixed_dictionaries({}, optional=optional))
         model = self._draw(st.sampled_from(self._models))
         return {"model": model, "prompt": self.reference(visible), **said}
+
+    def thinking(self, visible: list[str]) -> dict[str, Any]:
+        think: Any = self._draw(_thinking)
+        if self._draw(st.booleans()):
+            think["documents"] = self.data(visible)
+        if list(think) == ["strategy"] and self._draw(st.booleans()):
+            think = think["strategy"]
+        model = self._draw(st.sampled_from(self._models))
+        return {"model": model, "prompt": self.reference(visible), "think": think}
 
     def choice(self, branches: int) -> dict[str, Any]:
         mode = self._draw(

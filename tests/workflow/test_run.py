@@ -569,6 +569,7 @@ def test_everything_runs() -> None:
             "refine": "RIVER TEXT!!!",
             "ok": True,
             "size": 2,
+            "second": "river text",
         }, result
 
     asyncio.run(main())

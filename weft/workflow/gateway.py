@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from weft.core.errors import DuplicateName, ServeError
+from weft.core.errors import DuplicateName, ServeError, UnknownReference
 from weft.workflow.as_model import EXTRA_FIELDS, FlowModel
+from weft.workflow.document.defects import closest
 from weft.workflow.flow import Flow
 from weft.workflow.models import Models
+from weft.workflow.thought_model import ThoughtModel
+from weft.workflow.unit import Unit
 
 try:
     from weft.serving.gateway import Exchange, Gateway, GatewayOptions, Keys, Report, Served
@@ -26,8 +29,10 @@ class WorkflowGateway:
         gateway.bind()
         await gateway.serve(lambda: print(gateway.address))
 
-    `progress` and `report`: see `FlowModel` and `Gateway`. Raises: `BuildError` when a workflow is
-    not right, asks a person, or has the name of another.
+    `models` of the workflows, by the names that they declare, are served as they are, too: those
+    that think, for example. `progress` and `report`: see `FlowModel` and `Gateway`.
+
+    Raises: `BuildError` when a workflow is not right, asks a person, or has the name of another.
     """
 
     def __init__(
@@ -35,14 +40,13 @@ class WorkflowGateway:
         flows: Sequence[Flow],
         options: GatewayOptions | None = None,
         *,
+        models: Sequence[str] = (),
         progress: bool = False,
         report: Report | None = None,
     ) -> None:
         names = [flow.name for flow in flows]
-        for name in names:
-            if names.count(name) > 1:
-                hint = "the `name` of a workflow is what clients call the model"
-                raise DuplicateName(f"two workflows are called {name!r}", hint=hint)
+        _check_names(names, "workflows")
+        _check_names([*names, *models], "models")
         self._models = Models()
         self._flows = flows
         self.flow_models = [FlowModel(flow, self._models, progress=progress) for flow in flows]
@@ -50,6 +54,8 @@ class WorkflowGateway:
             Served(flow.name, model, EXTRA_FIELDS, flow.description)
             for flow, model in zip(flows, self.flow_models, strict=True)
         ]
+        self._others = [self._models.client(_owner(flows, name), name) for name in models]
+        served += map(Served, models, self._others)
         self._gateway = Gateway(served, options, report)
         self._draining = asyncio.Event()
 
@@ -78,8 +84,9 @@ class WorkflowGateway:
             return await self._gateway.serve(ready)
         finally:
             self._gateway.close()
-            for model in self.flow_models:
-                await model.aclose()
+            for model in (*self.flow_models, *self._others):
+                if isinstance(model, (FlowModel, ThoughtModel)):  # others are those of `Models`
+                    await model.aclose()
             await self._models.aclose()
 
     async def _warmed(self) -> bool:
@@ -100,3 +107,21 @@ class WorkflowGateway:
         for flow in self._flows:
             for unit in flow.unit.everything():
                 await self._models.warm(unit)
+
+
+def _check_names(names: Sequence[str], what: str) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            hint = "the `name` of a workflow is what clients call the model"
+            raise DuplicateName(f"two {what} are called {name!r}", hint=hint)
+
+
+def _owner(flows: Sequence[Flow], model: str) -> Unit:
+    """The workflow that declares `model`."""
+    owners = [flow.unit for flow in flows if model in flow.document.models]
+    if len(owners) == 1:
+        return owners[0]
+    there = sorted({name for flow in flows for name in flow.document.models})
+    if owners:
+        raise DuplicateName(f"two workflows declare the model {model!r}", hint="rename one")
+    raise UnknownReference(f"no workflow declares the model {model!r}", hint=closest(model, there))

@@ -70,6 +70,14 @@ def gateway(
     drain: Annotated[
         str, typer.Option(metavar="TIME", help="How long the end waits for answers under way.")
     ] = "30s",
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="Also serve a model that a workflow declares, such as one that thinks; repeat it.",
+        ),
+    ] = None,
     progress: Annotated[
         bool, typer.Option("--progress", help="Stream which nodes have ended, as reasoning.")
     ] = False,
@@ -100,6 +108,7 @@ def gateway(
         serving = WorkflowGateway(
             [load(file) for file in files],
             options,
+            models=models or (),
             progress=progress,
             report=None if quiet else request_line,
         )

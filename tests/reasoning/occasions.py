@@ -1,0 +1,68 @@
+"""For each strategy a question that it can answer, and a scripted model that answers it.
+
+A strategy that is not listed gets the usual ones, so a new one is tried without anybody's doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.core.fakes import FakeModel
+from weft.core.fakes.token_model import TokenModel, TokenReply
+from weft.core.ports import ModelClient, ModelRequest
+from weft.reasoning.question import Document
+from weft.reasoning.strategies import STRATEGIES
+
+USUAL = "Six times seven. The answer is 42."
+NEED_TOKEN_IDS = frozenset(name for name, entry in STRATEGIES.items() if "token ids" in entry.needs)
+_TRIPLES = "Rome\tcapital of\tItaly\nItaly\tpart of\tEurope\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """What one strategy is asked, with which settings; `says` is what the model says."""
+
+    question: str = "What is six times seven?"
+    documents: tuple[Document, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    says: str = USUAL
+
+
+_OCCASIONS = {
+    "map-reduce": Occasion(documents=(Document("sums.txt", "6 * 7 is 42.\n" * 40),)),
+    "mirage": Occasion("Where is Rome?", (Document("places.tsv", _TRIPLES),)),
+}
+
+
+def occasion(strategy: str) -> Occasion:
+    """What `strategy` is tried with."""
+    return _OCCASIONS.get(strategy, Occasion())
+
+
+def chat(strategy: str) -> ModelClient:
+    """A model that knows messages and nothing of tokens."""
+    return FakeModel([occasion(strategy).says])
+
+
+def tokens(strategy: str) -> ModelClient:
+    """A model over token ids."""
+
+    def script(_: Sequence[int], __: ModelRequest) -> TokenReply:
+        return TokenReply(occasion(strategy).says)
+
+    return TokenModel(script)
+
+
+MODELS = {"chat": chat, "tokens": tokens}
+
+
+def cases() -> list[tuple[str, str]]:
+    """Every strategy with every model that has what it needs."""
+    return [
+        (name, kind)
+        for name in STRATEGIES
+        for kind in MODELS
+        if kind == "tokens" or name not in NEED_TOKEN_IDS
+    ]

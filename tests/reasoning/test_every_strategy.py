@@ -1,0 +1,133 @@
+"""Every strategy of the registry comes to an answer from a file, Python and the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import weft
+from tests.reasoning.occasions import MODELS, cases, occasion
+from weft.cli.main import app
+from weft.core.errors import BuildError
+from weft.core.fakes import FakeModel
+from weft.core.ports import ModelRequest, complete
+from weft.core.values import Message
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.strategies import STRATEGIES, make_strategy
+from weft.workflow.models import Models
+
+OPTIONS: dict[str, Any] = {"width": 3, "rounds": 2, "max_tokens": 400, "budget": 9_000}
+each = pytest.mark.parametrize(("strategy", "kind"), cases(), ids=str)
+MODEL_FILE = """
+from tests.reasoning.occasions import MODELS
+
+def make(model, kind):
+    return MODELS[kind](model)
+"""
+
+
+@each
+def test_from_python(strategy: str, kind: str) -> None:
+    asked = occasion(strategy)
+    thought = weft.think_sync(
+        asked.question,
+        strategy=strategy,
+        model=MODELS[kind](strategy),
+        documents=asked.documents,
+        options=ThinkOptions(**OPTIONS, settings=asked.settings),
+    )
+    assert thought.answer.strip()
+    assert 0 < thought.counts.total_tokens <= OPTIONS["budget"]
+    assert thought.counts.critical_path_tokens <= thought.counts.total_tokens
+    assert thought.counts.requests >= 1
+    assert thought.tree is not None
+    assert thought.tree.state.ended
+    json.dumps(thought.tree.as_json())
+
+
+@each
+def test_from_a_file(strategy: str, kind: str, tmp_path: Path) -> None:
+    asked = occasion(strategy)
+    (tmp_path / "model.py").write_text(MODEL_FILE, "utf-8")
+    think = {
+        "strategy": strategy,
+        **OPTIONS,
+        "settings": asked.settings,
+        "documents": {document.name: document.text for document in asked.documents},
+    }
+    scripted = {"use": "./model.py:make", "model": strategy, "options": {"kind": kind}}
+    flow = {
+        "name": "thinking",
+        "inputs": {"question": "string"},
+        "models": {
+            "scripted": scripted,
+            "careful": {"use": "think", "model": "scripted", "think": {"strategy": strategy}},
+        },
+        "nodes": {"a": {"model": "scripted", "prompt": "{{ question }}", "think": think}},
+        "outputs": {"answer": "{{ a }}"},
+    }
+    (tmp_path / "flow.yaml").write_text(json.dumps(flow), "utf-8")
+    loaded = weft.load(tmp_path / "flow.yaml")
+    loaded.check()
+    result = loaded.run_sync(question=asked.question)
+    assert result.ok, result.missing
+    assert result.outputs["answer"].strip()
+
+
+@each
+def test_from_the_command_line(
+    strategy: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = occasion(strategy)
+    monkeypatch.setattr(Models, "of", lambda *_: MODELS[kind](strategy))
+    words = ["think", asked.question, "--strategy", strategy, "--json"]
+    words += ["--trace", str(tmp_path / "trace.md"), "--timeline", str(tmp_path / "t.html")]
+    for name, value in OPTIONS.items():
+        words += [f"--{name.replace('_', '-')}", str(value)]
+    for name, value in asked.settings.items():
+        words += ["--set", f"{name}={json.dumps(value)}"]
+    for document in asked.documents:
+        (tmp_path / document.name).write_text(document.text, "utf-8")
+        words += ["--document", str(tmp_path / document.name)]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["outputs"]["answer"].strip()
+    assert found["thought"]["counts"]["total_tokens"] <= OPTIONS["budget"]
+    trace = (tmp_path / "trace.md").read_text("utf-8")
+    assert trace.startswith(f"# A thought by `{strategy}`")
+    assert "## Threads" in trace
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kind"), [case for case in cases() if not occasion(case[0]).documents], ids=str
+)
+def test_as_a_model(strategy: str, kind: str) -> None:
+    asked = occasion(strategy)
+    options = ThinkOptions(**OPTIONS, settings=asked.settings)
+    model = weft.ThoughtModel(MODELS[kind](strategy), strategy, options)
+    request = ModelRequest((Message("user", asked.question),))
+
+    async def main() -> str:
+        return (await complete(model, request)).text
+
+    assert asyncio.run(main()).strip()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_setting_that_is_none_is_found_without_a_model(strategy: str) -> None:
+    with pytest.raises(BuildError, match=f"{strategy} has no setting 'nonsense'"):
+        make_strategy(strategy, FakeModel([""]), ThinkOptions(settings={"nonsense": 1}))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_registry_says_what_people_ask(strategy: str) -> None:
+    entry = STRATEGIES[strategy]
+    assert entry.summary
+    assert entry.needs
+    assert make_strategy(strategy, FakeModel([""])).name == strategy
