@@ -125,6 +125,26 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "Abstraction-of-Thought (arXiv 2406.12442)",
         exact="",
     ),
+    "pasta": Entry(
+        "weft.reasoning.protocols.pasta:make",
+        "the text goes on while promised parts of it are written beside it",
+        "PASTA (arXiv 2502.11517)",
+        exact="models trained for it, by their tags",
+        needs="token ids: a completion server or the local model",
+    ),
+    "sprint": Entry(
+        "weft.reasoning.protocols.sprint:make",
+        "rounds of independent plans, carried out side by side, until the planner is done",
+        "SPRINT (arXiv 2506.05745)",
+        exact="models trained for it, by their tags",
+        needs="token ids: a completion server or the local model",
+    ),
+    "leap": Entry(
+        "weft.reasoning.protocols.leap:make",
+        "paths pause, sum up, read what some of the others found, and go on; a vote",
+        "LeaP (arXiv 2505.07787)",
+        needs="token ids: a completion server or the local model",
+    ),
     "sstar": Entry(
         "weft.reasoning.code.sstar:make",
         "programs, mended by running them on tests; inputs on which they differ decide",

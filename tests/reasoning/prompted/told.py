@@ -136,13 +136,26 @@ def trace(model: FakeModel, thought: Thought) -> str:
         limits += ", schema" if request.schema is not None else ""
         parts.append(f"#### request {number} ({limits})")
         parts += [f"## {message.role}\n{message.content}" for message in request.messages]
-    parts.append(f"#### answer\n{thought.answer}")
+    return "\n".join((*parts, *_end(thought))) + "\n"
+
+
+def spelt_trace(model: TokenModel, thought: Thought) -> str:
+    """All prompts of a thought over token ids, special tokens spelt out, and what came of it."""
+    parts = []
+    for number, request in enumerate(model.requests, 1):
+        parts.append(f"#### request {number} (max_tokens {request.sampling.max_tokens})")
+        parts.append(model.spell(request.prompt_token_ids))
+    return "\n".join((*parts, *_end(thought))) + "\n"
+
+
+def _end(thought: Thought) -> list[str]:
+    parts = [f"#### answer\n{thought.answer}"]
     parts += [f"[{e.marker}] {e.document} {e.start}-{e.end}: {e.text}" for e in thought.evidence]
     parts.append(f"#### why\n{thought.why}\n#### lost\n{thought.lost}\n#### threads")
     assert thought.tree is not None
     for thread in threads(thought.tree):
         parts.append(f"{thread.id} {thread.role} {thread.state.value} {thread.reason}".rstrip())
-    return "\n".join(parts) + "\n"
+    return parts
 
 
 def assert_golden(name: str, text: str) -> None:

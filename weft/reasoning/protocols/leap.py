@@ -1,0 +1,242 @@
+"""LeaP, Learning from Peers (arXiv 2505.07787): paths pause and read what the others found.
+
+Every `turn` tokens each path sums up what it has, some of its peers' summaries are put behind that,
+and all go on. In the end the answer that most paths come to is taken. Works by prompt; the trained
+models of the paper (LeaP-T) only follow it better.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from weft.core.errors import BuildError
+from weft.core.ports import ModelClient
+from weft.reasoning.answers import answer_key
+from weft.reasoning.asked import asked, conversation
+from weft.reasoning.grammar import (
+    Append,
+    ChildSpec,
+    Continue,
+    Fork,
+    Grammar,
+    Move,
+    Opening,
+    Output,
+    Return,
+)
+from weft.reasoning.grammar import Final as Answer
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.parts import Part, Parts, Said, Tag, Text
+from weft.reasoning.protocols.routing import ROUTES, Route, routed
+from weft.reasoning.protocols.tags import THINK, without
+from weft.reasoning.question import Question
+from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.settings import read_settings
+from weft.reasoning.strategy import Strategy
+from weft.reasoning.thread.thread import Thread
+
+SUMMARY: Final = "<summary>"
+SUMMARY_END: Final = "</summary>"
+PEERS: Final = "<peers>"
+PEERS_END: Final = "</peers>"
+
+_SUMMARY_TOKENS: Final = 256
+_PATHS: Final = "paths"
+_PAUSES: Final = "pauses"
+
+PROMPT_VERSION: Final = "leap-1"
+_RULES: Final = """\
+Solve the question step by step. Others solve it at the same time. From time to time you are \
+interrupted by <summary>: then sum up in at most three sentences what you have found so far and \
+what you try next, and end with </summary>. Behind it, between <peers> and </peers>, you may find \
+what others have summed up. They may be right or wrong: check what is new to you, use it if it \
+holds, and go on where you were. When you are done, write the answer on a last line that begins \
+with "Answer:"."""
+_FOUND: Final = "\n\nWhat those who worked on it found:\n"
+
+
+@dataclass(slots=True)
+class _Path:
+    """One path so far: all that stands behind the prompt in its context, and whether it ended."""
+
+    parts: Parts = ()
+    text: str = ""
+    ended: bool = False
+    summary: str = ""
+
+
+class Leap(Grammar):
+    """`paths` side by side. A turn is two forks: the paths, and their summaries."""
+
+    name = "leap"
+    marks = (SUMMARY, SUMMARY_END, PEERS, PEERS_END)
+    also = THINK
+    lead = "\n\nAnswer:"
+
+    def __init__(
+        self, options: ThinkOptions, *, paths: int, turn: int, route: Route, peers: int
+    ) -> None:
+        self._options = options
+        self._paths = paths
+        self._turn = turn
+        self._route = route
+        self._peers = peers
+
+    def opening(self, question: Question, *, prompted: bool) -> Opening:
+        return Opening(conversation(question, _RULES if prompted else "", asked(question)))
+
+    def first(self, thread: Thread) -> Move:
+        """The root writes nothing before the paths are at their end."""
+        if thread.depth:
+            return Continue()
+        thread.memory[_PATHS] = {str(number): _Path() for number in range(1, self._paths + 1)}
+        return self._go_on(thread)
+
+    def stops(self, thread: Thread) -> tuple[str, ...]:
+        return (SUMMARY_END,) if thread.role == "summary" else ()
+
+    def classify(self, thread: Thread, output: Output) -> Move:
+        if not thread.depth:
+            return Answer(without(output.text, self.marks))
+        thread.memory["ended"] = output.ended == "end"
+        return Return(thread.text)
+
+    def close(self, child: Thread) -> Parts:
+        if child.role != "summary" or child.text.endswith(SUMMARY_END):
+            return ()
+        return (Tag(SUMMARY_END),)
+
+    def join(self, parent: Thread, children: Sequence[Thread]) -> Append:
+        """After the paths come summaries, after the summaries the paths go on, or it is over."""
+        paths: dict[str, _Path] = parent.memory[_PATHS]
+        for child in children:
+            path = paths[child.key]
+            path.parts = (child.context.ids,)
+            if child.role == "summary":
+                path.summary = without(child.text, self.marks)
+                continue
+            path.text += child.text
+            path.ended = bool(child.memory.get("ended"))
+        summed_up = bool(children) and children[0].role == "summary"
+        if not any(not path.ended for path in paths.values()):
+            return Append((), self._last(parent))
+        if summed_up:
+            return Append((), self._go_on(parent))
+        if not parent.memory[_PAUSES]:
+            return Append((), self._last(parent))
+        return Append((), self._sum_up(paths))
+
+    def refuse(self, thread: Thread, fork: Fork, reason: str) -> Move:  # noqa: ARG002
+        """Paths that may not go on have said what they had to say."""
+        return self._last(thread)
+
+    def conclude(self, thread: Thread) -> Parts:
+        return self._tails(thread)
+
+    def answer(self, thread: Thread) -> str:
+        """The answer of most paths; without any, what the first of them wrote."""
+        paths = self._written(thread)
+        return self._voted(paths) or next((path.text.strip() for path in paths), "")
+
+    # -- turns -------------------------------------------------------------------------------
+
+    def _go_on(self, thread: Thread) -> Fork:
+        """The next turn of all paths that have not ended; the last one has no pause."""
+        paths: dict[str, _Path] = thread.memory[_PATHS]
+        left = self._options.max_tokens - self._turn * (thread.rounds // 2)
+        pauses = len(paths) > 1 and thread.rounds + 3 <= self._options.rounds and left > self._turn
+        most = self._turn if pauses else max(left, self._turn)
+        thread.memory[_PAUSES] = pauses
+        children = tuple(
+            ChildSpec(key, "prompt", self._read(key, paths), role="path", max_tokens=most)
+            for key, path in paths.items()
+            if not path.ended
+        )
+        return Fork(children, appends=False)
+
+    def _sum_up(self, paths: dict[str, _Path]) -> Fork:
+        children = tuple(
+            ChildSpec(
+                key,
+                "prompt",
+                (*path.parts, Text("\n\n"), Tag(SUMMARY), Text("\n")),
+                role="summary",
+                max_tokens=_SUMMARY_TOKENS,
+            )
+            for key, path in paths.items()
+            if not path.ended
+        )
+        return Fork(children, appends=False)
+
+    def _read(self, key: str, paths: dict[str, _Path]) -> Parts:
+        """The context of a path that goes on: what it wrote, and what some of its peers sum up.
+
+        A path that has ended is summed up by its last words.
+        """
+        own = paths[key].parts
+        said = {k: path.text if path.ended else path.summary for k, path in paths.items()}
+        peers = routed(key, {k: text for k, text in said.items() if text}, self._route, self._peers)
+        if not peers:
+            return (*own, Text("\n\n")) if own else ()
+        parts: list[Part] = [*own, Text("\n"), Tag(PEERS), Text("\n")]
+        for peer in peers:
+            parts += [Text(f"Peer {peer}: "), Said(said[peer], _SUMMARY_TOKENS), Text("\n")]
+        return (*parts, Tag(PEERS_END), Text("\n\n"))
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _last(self, thread: Thread) -> Move:
+        """The vote; where nothing can be counted, the root writes the answer."""
+        voted = self._voted(self._written(thread))
+        return Answer(voted) if voted else Continue(self._tails(thread))
+
+    def _written(self, thread: Thread) -> list[_Path]:
+        paths: dict[str, _Path] = thread.memory.get(_PATHS, {})
+        return [path for path in paths.values() if path.text.strip()]
+
+    def _voted(self, paths: Sequence[_Path]) -> str:
+        """The first path with the answer that most come to; empty: none has any."""
+        keys = [answer_key(path.text, path.ended) for path in paths]
+        votes = Counter(key for key in keys if key is not None)
+        if not votes:
+            return ""
+        winner = max(votes, key=lambda key: votes[key])  # the first of those with most votes
+        return paths[keys.index(winner)].text.strip()
+
+    def _tails(self, thread: Thread) -> Parts:
+        """What makes the root answer: the last words of all paths, and a lead-in."""
+        parts: list[Part] = [Text(_FOUND)]
+        for path in self._written(thread):
+            parts += [Text("- "), Said(path.text.strip(), _SUMMARY_TOKENS), Text("\n")]
+        return (*(parts if len(parts) > 1 else ()), Text(self.lead))
+
+
+def make(model: ModelClient, options: ThinkOptions) -> Strategy:
+    """The strategy `leap`.
+
+    Settings: `paths` (0: as many as the options' width); `turn`, tokens between two pauses;
+    `route`, whose summaries a path reads: "clustered", "dispersed" or "hybrid"; `peers`, of how
+    many at most.
+
+    Raises: `BuildError` for other settings.
+    """
+    defaults = {"paths": 4, "turn": 256, "route": "dispersed", "peers": 4}
+    given = read_settings("leap", options.settings, defaults)
+    if given["route"] not in ROUTES:
+        raise BuildError(
+            f"leap has no route {given['route']!r}", hint=f"there are: {', '.join(ROUTES)}"
+        )
+    for setting, least in (("paths", 0), ("turn", 1), ("peers", 0)):
+        if given[setting] < least:
+            raise BuildError(f"leap: {setting} must be at least {least}")
+    grammar = Leap(
+        options,
+        paths=min(given["paths"] or options.width, options.width),
+        turn=given["turn"],
+        route=given["route"],
+        peers=given["peers"],
+    )
+    return GrammarStrategy(grammar, model, options)

@@ -1,0 +1,170 @@
+"""PASTA (arXiv 2502.11517): the text goes on while promised parts of it are written beside it.
+
+`<promise topic="..." tokens="80"/>` starts a thread and does not wait; `<sync/>` waits for all that
+are under way and puts what they wrote into the context. In the answer it stands where it was
+promised.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from weft.core.ports import ModelClient
+from weft.reasoning.asked import asked, conversation
+from weft.reasoning.grammar import (
+    Append,
+    ChildSpec,
+    Continue,
+    Fork,
+    Grammar,
+    Move,
+    Opening,
+    Output,
+    Return,
+    Sync,
+)
+from weft.reasoning.grammar import Final as Answer
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.parts import Part, Parts, Tag, Text
+from weft.reasoning.protocols.tags import THINK, without
+from weft.reasoning.question import Question
+from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.settings import read_settings
+from weft.reasoning.strategy import Strategy
+from weft.reasoning.thread.thread import Thread
+
+PROMISE: Final = "<promise"
+SYNC: Final = "<sync/>"
+ASYNC: Final = "<async>"
+ASYNC_END: Final = "</async>"
+_END: Final = "/>"
+
+_TOPIC: Final = re.compile(r"""\btopic\s*=\s*(?:"([^"\n]{1,300})"|'([^'\n]{1,300})')""")
+_TOKENS: Final = re.compile(r"""\btokens\s*=\s*["']?(\d{1,6})""")
+_THOUGHT: Final = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_WORDS: Final = re.compile(r"\w+")
+_SLACK: Final = 2
+"""A thread may write so many times the tokens that were promised, and a little more."""
+
+_LEAST: Final = 32
+_BEFORE, _NOW, _OPEN, _PLACES, _ENDED = "before", "now", "open", "places", "ended"
+
+
+class _Place(NamedTuple):
+    """Where in the main text a promise stands, and the key of the thread that keeps it."""
+
+    start: int
+    end: int
+    key: str
+
+
+PROMPT_VERSION: Final = "pasta-1"
+_RULES: Final = """\
+You write an answer together with helpers, who write at the same time as you. Where a part of the \
+answer can be written without the other parts, do not write it: put a promise in its place, and go \
+on at once with what comes after it. A helper writes what you promised. Put <sync/> where you have \
+to read what was promised before you can go on, and at the end. For the question "Compare cats and \
+dogs" you would write:
+
+Both are popular pets.
+<promise topic="what cats are like" tokens="60"/>
+<promise topic="what dogs are like" tokens="60"/>
+<sync/>
+So cats suit people with little time.
+
+Never write what you promised yourself. A helper finds <async> behind the last promise, writes \
+nothing but what that promise says, and ends with </async>."""
+_LOST: Final = (
+    "the model was told about promises, not trained to make them where they pay, and the tags are"
+    " plain text"
+)
+
+
+class Pasta(Grammar):
+    """Promises fork and do not wait. Those of a topic that was promised before are only text."""
+
+    name = "pasta"
+    marks = (PROMISE, SYNC, ASYNC, ASYNC_END)
+    also = THINK
+
+    def opening(self, question: Question, *, prompted: bool) -> Opening:
+        return Opening(conversation(question, _RULES if prompted else "", asked(question)))
+
+    def stops(self, thread: Thread) -> tuple[str, ...]:
+        if thread.depth:
+            return (ASYNC_END,)
+        return (_END, "\n") if thread.memory.get(_OPEN) else (PROMISE, SYNC)
+
+    def classify(self, thread: Thread, output: Output) -> Move:
+        if thread.depth:
+            return Return(without(thread.text, self.marks))
+        memory = thread.memory
+        memory[_NOW] = output.text
+        was_open, memory[_OPEN] = memory.get(_OPEN), output.stop == PROMISE
+        promised = self._promised(thread, made=output.stop == _END) if was_open else Continue()
+        if output.ended != "stop":
+            memory[_ENDED] = True
+            return Sync(Answer(self.answer(thread)))
+        return Sync() if output.stop == SYNC else promised
+
+    def _promised(self, thread: Thread, *, made: bool) -> Move:
+        """The promise that has just ended, as a fork; unless it is not `made`, or says nothing new.
+
+        The answer has a place for each promise, and the key of the thread that fills it.
+        """
+        text = _text(thread)
+        start = text.rindex(PROMISE)
+        places: list[_Place] = thread.memory.setdefault(_PLACES, [])
+        words = _topic(text[start:]) if made else ""
+        if not words or any(place.key == words for place in places):
+            places.append(_Place(start, len(text), ""))
+            return Continue()
+        places.append(_Place(start, len(text), words))
+        tokens = _TOKENS.search(text, start)
+        most = None if tokens is None else max(_LEAST, _SLACK * int(tokens[1]))
+        header = (Text("\n"), Tag(ASYNC))
+        child = ChildSpec(words, header=header, role="promise", max_tokens=most)
+        return Fork((child,), detach=True)
+
+    def close(self, child: Thread) -> Parts:
+        return () if child.text.endswith(ASYNC_END) else (Tag(ASYNC_END),)
+
+    def join(self, parent: Thread, children: Sequence[Thread]) -> Append:
+        """What was promised follows `<sync/>`, in the order of the promises."""
+        memory = parent.memory
+        memory[_BEFORE] = memory.get(_BEFORE, "") + memory.pop(_NOW, "")
+        parts: list[Part] = []
+        for child in children:
+            parts += (Text("\n"), Tag(ASYNC), child.body)
+        parts.append(Text("\n"))
+        return Append(
+            tuple(parts), Answer(self.answer(parent)) if memory.get(_ENDED) else Continue()
+        )
+
+    def answer(self, thread: Thread) -> str:
+        """The text with what was promised in its place; a promise that nobody kept is left out."""
+        kept = {child.key: without(child.text, self.marks) for child in thread.children}
+        text, parts, end = _text(thread), [], 0
+        for place in thread.memory.get(_PLACES, ()):
+            parts += [text[end : place.start], kept.get(place.key, "")]
+            end = place.end
+        return without(_THOUGHT.sub("", "".join((*parts, text[end:]))), self.marks)
+
+
+def _text(thread: Thread) -> str:
+    """What the main thread wrote itself, what was joined into it left out."""
+    return f"{thread.memory.get(_BEFORE, '')}{thread.memory.get(_NOW, '')}"
+
+
+def _topic(promise: str) -> str:
+    """The words of the topic of `promise`; empty: it has none."""
+    topic = _TOPIC.search(promise)
+    return " ".join(_WORDS.findall((topic[1] or topic[2]).casefold())) if topic else ""
+
+
+def make(model: ModelClient, options: ThinkOptions) -> Strategy:
+    """The strategy `pasta`. It has no settings."""
+    read_settings("pasta", options.settings, {})
+    return GrammarStrategy(Pasta(), model, options, lost_by_prompt=_LOST)

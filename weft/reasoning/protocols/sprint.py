@@ -1,0 +1,79 @@
+"""SPRINT (arXiv 2506.05745): rounds of independent plans, carried out side by side.
+
+An executor reads everything so far and the plan that it carries out; what the executors wrote is
+read by the next round, in the order of the plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.core.ports import ModelClient
+from weft.reasoning.grammar import Append, ChildSpec, Output
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.parts import Parts, Tag, Text
+from weft.reasoning.protocols.blocks import Blocks
+from weft.reasoning.protocols.tags import numbers, tags_of
+from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.settings import read_settings
+from weft.reasoning.strategy import Strategy
+from weft.reasoning.thread.thread import Thread
+
+PROMPT_VERSION: Final = "sprint-1"
+_RULES: Final = """\
+You solve a question in rounds, as the planner of a team. A round is a list of plans that do not \
+need one another; stop after </plans>. Each plan is then carried out by somebody else at the same \
+time, in an <execution> of its own, which you read before you plan the next round. Plan only what \
+can be done with what is known by now. When nothing is open any more, write the answer, without \
+plans. For the question "Is 7 * 8 more than 5 * 11?" you would write:
+
+<plans>
+<plan>1: work out 7 * 8</plan>
+<plan>2: work out 5 * 11</plan>
+</plans>
+<execution>
+1: 7 * 8 = 56</execution>
+<execution>
+2: 5 * 11 = 55</execution>
+Yes: 56 is more than 55.
+
+In an <execution> carry out the plan of its number and nothing else, briefly, and end with \
+</execution>."""
+_LOST: Final = (
+    "the model was told to plan in rounds, not trained on solutions that were put in order like"
+    " that, and the tags are plain text"
+)
+
+
+class Sprint(Blocks):
+    """As many executions as plans, each with the number of its plan."""
+
+    name = "sprint"
+    pairs = (("<plans>", "</plans>"), ("<plan>", "</plan>"), ("<execution>", "</execution>"))
+    marks = tags_of(pairs)
+    rules = _RULES
+    fork_at = "</plans>"
+    child_end = "</execution>"
+
+    def children(self, output: Output) -> tuple[ChildSpec, ...]:
+        return tuple(
+            ChildSpec(key, header=(Text("\n"), *_header(key)), role="execution")
+            for key in numbers(output, "<plans>", "<plan>")
+        )
+
+    def join(self, parent: Thread, children: Sequence[Thread]) -> Append:  # noqa: ARG002
+        written = (
+            part for child in children for part in (Text("\n"), *_header(child.key), child.body)
+        )
+        return Append((*written, Text("\n")))
+
+
+def _header(key: str) -> Parts:
+    return Tag("<execution>"), Text(f"\n{key}:")
+
+
+def make(model: ModelClient, options: ThinkOptions) -> Strategy:
+    """The strategy `sprint`. It has no settings."""
+    read_settings("sprint", options.settings, {})
+    return GrammarStrategy(Sprint(), model, options, lost_by_prompt=_LOST)
