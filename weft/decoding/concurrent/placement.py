@@ -23,7 +23,8 @@ class Placement:
     """Where the tokens of a sequence stand, and which see which.
 
     The stretches cover its first tokens; all later ones are one last stretch, which sees everything
-    and goes on after the highest position. No stretches: an ordinary sequence.
+    and goes on after the highest position. No stretches: an ordinary sequence. `ordinary_tokens` is
+    how many leading tokens stand and see as in one; None: all of them.
 
     Raises: `ModelRequestError` for a stretch that is empty, stands before position 0, or sees one
     that is not before it.
@@ -46,17 +47,8 @@ class Placement:
         self._stretches = (*stretches, last)
         self._sees = [sorted(set(stretch.sees)) for stretch in self._stretches]
         self._firsts.append(self.tokens)
+        self.ordinary_tokens = self._ordinary_tokens()
         self._of = [number for number, s in enumerate(stretches) for _ in range(s.tokens)]
-
-    @property
-    def ordinary_tokens(self) -> int | None:
-        """How many leading tokens stand and see as in an ordinary sequence; None: all of them."""
-        end = 0
-        for number, stretch in enumerate(self._stretches):
-            if stretch.position != end or len(self._sees[number]) < number:
-                return end
-            end += stretch.tokens
-        return None
 
     def position(self, column: int) -> int:
         """Where the token of that index stands."""
@@ -96,6 +88,14 @@ class Placement:
                     names.append(_name(tokens[column], self.position(column), context))
                     context += names[-1]
         return names
+
+    def _ordinary_tokens(self) -> int | None:
+        end = 0
+        for number, stretch in enumerate(self._stretches):
+            if stretch.position != end or len(self._sees[number]) < number:
+                return end
+            end += stretch.tokens
+        return None
 
     def _sum(self, names: Sequence[int], number: int) -> int:
         return sum(names[self._firsts[number] : self._firsts[number + 1]])

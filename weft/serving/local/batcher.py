@@ -6,6 +6,7 @@ Requests join and leave between steps. Single-threaded; knows nothing of event l
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.core.errors import WeftError
+from weft.decoding.concurrent.placement import Placement
 from weft.serving.local.failure import converted
 from weft.serving.local.intake import Intake
 from weft.serving.local.network import Network
@@ -22,6 +24,7 @@ from weft.serving.local.row import Row
 from weft.serving.local.slots import Slots, common_prefix
 from weft.serving.local.ticket import Ticket
 from weft.serving.local.vocabulary import Vocabulary
+from weft.serving.local.worker_group import WorkerGroup
 
 _WORTH_WAITING_TOKENS = 32
 
@@ -39,7 +42,8 @@ class Batcher:
         self._name = name
         self._intake = Intake(vocabulary, network.habits, network.context_tokens, options)
         self._slots = Slots(options.max_batch)
-        self._waiting: list[tuple[int, int, Row]] = []
+        self._waiting: list[tuple[int, int, tuple[Row, ...]]] = []
+        self._groups: dict[Row, WorkerGroup] = {}
         self._order = count()
 
     @classmethod
@@ -54,14 +58,19 @@ class Batcher:
         """Nothing runs and nothing waits."""
         return not self.rows and not self._waiting
 
-    def add(self, ticket: Ticket) -> None:
-        """Queue a request by its priority, then by arrival; a bad one gets its error at once."""
+    def add(self, *tickets: Ticket) -> None:
+        """Queue a request, or the workers of a group in order, by priority, then by arrival.
+
+        A bad one gets its error at once, and so does the rest of its group.
+        """
         try:
-            row = self._intake.row(ticket)
+            rows = self._rows(tickets)
         except BaseException as error:  # noqa: BLE001 - the libraries panic outside Exception
-            ticket.put(converted("the request cannot be prepared", error))
+            for ticket in tickets:
+                ticket.put(converted("the request cannot be prepared", error))
         else:
-            heapq.heappush(self._waiting, (-ticket.request.priority, next(self._order), row))
+            priority = max(ticket.request.priority for ticket in tickets)
+            heapq.heappush(self._waiting, (-priority, next(self._order), rows))
 
     def step(self) -> None:
         """Let cancelled rows go, take waiting ones in, read one batch, choose one token each."""
@@ -73,78 +82,148 @@ class Batcher:
 
     def abort(self, error: WeftError) -> None:
         """End everything that runs or waits with `error`, and forget what was cached."""
-        for row in (*self.rows, *(entry[-1] for entry in self._waiting)):
+        for row in (*self.rows, *(row for *_, rows in self._waiting for row in rows)):
             row.ticket.put(error)
         self.rows.clear()
         self._waiting.clear()
+        self._groups.clear()
         self._slots = Slots(self._options.max_batch)
         self._network.reset()
 
+    def _rows(self, tickets: Sequence[Ticket]) -> tuple[Row, ...]:
+        attention = tickets[0].request.attention
+        if attention is None:
+            return tuple(self._intake.row(ticket) for ticket in tickets)
+        self._network.rotary()  # a model that has none is refused here
+        group = WorkerGroup(
+            self._intake.workers(tickets), attention.layout, self._options.max_batch
+        )
+        self._groups.update(dict.fromkeys(group.rows, group))
+        return tuple(group.rows)
+
     def _drop_cancelled(self) -> None:
         for row in self.rows:
-            row.done = row.ticket.cancelled
+            if row.ticket.cancelled:
+                self._remove(row)
         self._retire()
-        if any(row.ticket.cancelled for *_, row in self._waiting):
-            self._waiting = [entry for entry in self._waiting if not entry[-1].ticket.cancelled]
-            heapq.heapify(self._waiting)
+        if any(row.ticket.cancelled for *_, rows in self._waiting for row in rows):
+            self._drop_waiting()
+
+    def _drop_waiting(self) -> None:
+        left = []
+        for priority, order, rows in self._waiting:
+            for row in rows:
+                if row.ticket.cancelled and row in self._groups:
+                    self._groups.pop(row).remove(row)
+            staying = tuple(row for row in rows if not row.ticket.cancelled)
+            if staying:
+                left.append((priority, order, staying))
+        self._waiting = left
+        heapq.heapify(self._waiting)
+
+    def _remove(self, row: Row) -> None:
+        """End a row that was cancelled or failed."""
+        row.done = True
+        if row in self._groups:
+            self._groups[row].remove(row)
 
     def _retire(self) -> None:
-        for row in self.rows:
-            if row.done and row.slot is not None:
-                row.slot.busy = False
+        """Let go of the rows that are done; a group's slots when all of its rows are."""
+        done = [row for row in self.rows if row.done]
         self.rows = [row for row in self.rows if not row.done]
+        for row in done:
+            group = self._groups.pop(row, None)
+            if group is None:
+                assert row.slot is not None
+                row.slot.free()
+            elif group not in self._groups.values():
+                group.release()
 
     def _admit(self) -> None:
         postponed = []
-        while self._waiting and self._slots.free:
-            row = self._waiting[0][-1]
-            if not self._fits(row):
+        while self._waiting:
+            rows = self._waiting[0][-1]
+            if not self._fits(rows):
                 break
             entry = heapq.heappop(self._waiting)
-            if self._prefix_is_coming(row):
+            if len(rows) == 1 and self._prefix_is_coming(rows[0]):
                 postponed.append(entry)
             else:
-                self._start(row)
+                self._start(rows)
         for entry in postponed:
             heapq.heappush(self._waiting, entry)
 
-    def _fits(self, row: Row) -> bool:
-        longest = max([row.most_tokens, *(other.most_tokens for other in self.rows)])
-        return not self.rows or longest * (len(self.rows) + 1) <= self._options.cache_tokens
+    def _fits(self, rows: tuple[Row, ...]) -> bool:
+        group = self._groups.get(rows[0])
+        slots = 1 if group is None else group.slots
+        longest = rows[0].most_tokens if group is None else group.most_tokens
+        if slots > self._slots.free:
+            return False
+        longest = max([longest, *(row.most_tokens for row in self.rows)])
+        return not self.rows or longest * (len(self.rows) + slots) <= self._options.cache_tokens
 
     def _prefix_is_coming(self, row: Row) -> bool:
         """Whether a running row is still reading a prefix that this row could soon take over."""
+        if row.placement is not None or row in self._groups:
+            return False
         worth = self._slots.reusable(row.tokens) + _WORTH_WAITING_TOKENS
         for other in self.rows:
+            if other.placement is not None or other in self._groups:
+                continue
             shared = min(common_prefix(row.tokens, other.tokens), len(row.tokens) - 1)
             if shared >= worth and other.slot is not None and len(other.slot.tokens) < shared:
                 return True
         return False
 
-    def _start(self, row: Row) -> None:
+    def _start(self, rows: tuple[Row, ...]) -> None:
+        group = self._groups.get(rows[0])
+        if group is not None:
+            group.start(self._slots, self._network)
+        elif rows[0].placement is not None:
+            self._splice(rows[0], rows[0].placement)
+        else:
+            self._take_prefix(rows[0])
+        self.rows.extend(rows)
+
+    def _take_prefix(self, row: Row) -> None:
         claim = self._slots.claim(row.tokens)
         if claim.source is not claim.slot:
             self._network.copy_prefix(claim.source.number, claim.slot.number, claim.reused)
         row.slot = claim.slot
         row.reused = claim.reused
-        self.rows.append(row)
+
+    def _splice(self, row: Row, placement: Placement) -> None:
+        """Fetch what any slot holds of the row's tokens; the last one's logits are wanted."""
+        names = placement.names(row.tokens[:-1])
+        known = self._slots.named()
+        slot = row.slot = self._slots.claim_empty()
+        found = {column: known[name] for column, name in enumerate(names) if name in known}
+        if found:
+            self._network.splice(list(found.values()), slot.number, list(found))
+        slot.placement, slot.names = placement, names
+        slot.tokens = row.tokens[:-1]
+        slot.missing = [column for column in range(len(names)) if column not in found]
+        row.reused = len(found)
 
     def _plan(self) -> list[Span]:
         """One span for every row that writes, and prompts in order as far as the step allows."""
         spans = []
         budget = self._options.prefill_tokens
         for row in self.rows:
-            unread = row.unread
+            if row in self._groups:
+                continue
+            assert row.slot is not None
+            unread = row.slot.unread(len(row.tokens))
+            part = unread
             if len(unread) > 1:
                 part = unread[:budget]
                 budget -= len(part)
-            else:
-                part = unread
             if part:
-                assert row.slot is not None
-                start = len(row.slot.tokens)
-                columns = range(start, start + len(part))
-                spans.append(Span(row.slot.number, columns, part, len(part) == len(unread)))
+                tokens = [row.tokens[column] for column in part]
+                whole = len(part) == len(unread)
+                spans.append(Span(row.slot.number, part, tokens, whole, row.placement))
+        for group in dict.fromkeys(self._groups[row] for row in self.rows if row in self._groups):
+            spans.extend(group.plan(budget, self._network))
         return spans
 
     def _read(self, spans: list[Span]) -> None:
@@ -156,15 +235,17 @@ class Batcher:
             span = by_slot.get(row.slot.number)
             if span is None:
                 continue
-            row.slot.tokens.extend(span.tokens)
+            row.slot.read(span.columns, span.tokens)
             row.forwards += 1
             if span.wants_logits:
                 self._advance(row, logits[span.slot])
+        for group in dict.fromkeys(self._groups.values()):
+            group.settle(self._network)
         self._retire()
 
     def _advance(self, row: Row, logits: NDArray[np.float32]) -> None:
         try:
             row.advance(logits, self._name)
         except BaseException as error:  # noqa: BLE001 - one row's failure is not its neighbours'
-            row.done = True
+            self._remove(row)
             row.ticket.put(converted("the answer cannot be continued", error))

@@ -6,10 +6,14 @@ Foreign text and schemas come in here; what does not fit is refused with the rea
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TypeVar
 
 from weft.core.errors import ModelRequestError
 from weft.core.ports.model import ModelRequest, Sampling
+from weft.decoding.concurrent.placement import Placement
+from weft.decoding.concurrent.steps import Steps
+from weft.decoding.concurrent.view import shares_steps
 from weft.serving.local.answer import Answer
 from weft.serving.local.grammar import Grammar, GrammarCompiler
 from weft.serving.local.network import Habits
@@ -18,8 +22,10 @@ from weft.serving.local.row import Limits, Row
 from weft.serving.local.sampler import Sampler
 from weft.serving.local.ticket import Ticket
 from weft.serving.local.vocabulary import Vocabulary
+from weft.serving.local.worker_group import Worker
 
 T = TypeVar("T")
+_Beginning = tuple[list[int], list[int], list[int]]
 _EXTRA = frozenset({"ignore_eos"})
 
 
@@ -40,16 +46,70 @@ class Intake:
         request = ticket.request
         _check(request)
         prompt = self._prompt(request)
+        if not request.placement:
+            return self._row(ticket, prompt, self._room(len(prompt)))
+        placement = Placement(request.placement)
+        return self._row(ticket, prompt, self._room(placement.next_position), placement=placement)
+
+    def workers(self, tickets: Sequence[Ticket]) -> list[Worker]:
+        """The workers of one group, in order. Raises: as `row` does."""
+        begun = [self._beginning(ticket.request) for ticket in tickets]
+        longest = max(sum(map(len, parts)) for parts in begun)
+        widest = max(len(own) for *_, own in begun)
+        share = self._room(longest + (len(begun) - 1) * widest) // len(begun)
+        return [
+            self._worker(ticket, parts, share) for ticket, parts in zip(tickets, begun, strict=True)
+        ]
+
+    def _worker(self, ticket: Ticket, parts: _Beginning, most: int) -> Worker:
+        attention = ticket.request.attention
+        assert attention is not None
+        encode = self._vocabulary.encode_plain
+        steps = Steps(
+            self._vocabulary.bytes_of,
+            lambda number: encode(attention.opening.replace("{step}", str(number))),
+            encode(attention.nudge),
+            attention.nudge_tokens,
+            shared=shares_steps(attention.layout),
+        )
+        row = self._row(ticket, [token for part in parts for token in part], most, steps=steps)
+        if len(row.tokens) - row.prompt_tokens >= row.limits.max_tokens:
+            raise ModelRequestError(
+                f"worker {attention.index} may write {row.limits.max_tokens} tokens, which its"
+                " opening fills",
+                hint="raise max_tokens, or shorten the prompt",
+            )
+        prompt, others, own = map(len, parts)
+        return Worker(attention.index, row, steps, prompt, others, own)
+
+    def _beginning(self, request: ModelRequest) -> _Beginning:
+        """What a worker reads before it may write: the prompt, `others` and `own`."""
+        assert request.attention is not None
+        _check(request)
+        encode = self._vocabulary.encode_plain
+        others, own = encode(request.attention.others), encode(request.attention.own)
+        return self._prompt(request), others, own
+
+    def _row(
+        self,
+        ticket: Ticket,
+        prompt: list[int],
+        most: int,
+        *,
+        placement: Placement | None = None,
+        steps: Steps | None = None,
+    ) -> Row:
+        """A row that writes at most `most` tokens."""
+        request = ticket.request
         sampling = request.sampling
         habits = self._habits
         temperature = _given(sampling.temperature, habits.temperature)
         ignore_end = bool(request.extra.get("ignore_eos", False))
-        wanted = _given(sampling.max_tokens, self._default_max_tokens)
         return Row(
             ticket,
             prompt,
             Limits(
-                max_tokens=min(wanted, self._context_tokens - len(prompt)),
+                max_tokens=min(_given(sampling.max_tokens, self._default_max_tokens), most),
                 end_ids=frozenset() if ignore_end else self._vocabulary.end_ids,
                 stop_ids=frozenset(sampling.stop_token_ids),
             ),
@@ -62,7 +122,19 @@ class Intake:
             Answer(self._vocabulary.bytes_of, sampling.stop),
             self._grammar(request),
             repeatable=temperature == 0.0 or sampling.seed is not None,
+            placement=placement,
+            steps=steps,
         )
+
+    def _room(self, tokens: int) -> int:
+        """How many tokens of the context are left."""
+        if tokens >= self._context_tokens:
+            raise ModelRequestError(
+                f"the prompt has {tokens} tokens; with an answer it must fit into"
+                f" {self._context_tokens}",
+                hint="shorten the prompt or split it over several calls",
+            )
+        return self._context_tokens - tokens
 
     def _grammar(self, request: ModelRequest) -> Grammar | None:
         if request.schema is not None:
@@ -76,12 +148,6 @@ class Intake:
         if strange:
             raise ModelRequestError(
                 f"token {strange[0]} is outside the vocabulary of {self._vocabulary.size}"
-            )
-        if len(prompt) >= self._context_tokens:
-            raise ModelRequestError(
-                f"the prompt has {len(prompt)} tokens; with an answer it must fit into"
-                f" {self._context_tokens}",
-                hint="shorten the prompt or split it over several calls",
             )
         return prompt
 
@@ -98,11 +164,30 @@ def _check(request: ModelRequest) -> None:
             "a schema or grammar and stop strings or tokens exclude one another",
             hint="it already says where the answer ends",
         )
+    _check_attention(request)
     unknown = sorted(set(request.extra) - _EXTRA)
     if unknown:
         raise ModelRequestError(
             f"a local model does not know extra {unknown[0]!r}", hint=f"it knows {sorted(_EXTRA)}"
         )
+
+
+def _check_attention(request: ModelRequest) -> None:
+    attention = request.attention
+    if attention is None:
+        return
+    wrong = {
+        "a placement": bool(request.placement),
+        "a schema or grammar": request.schema is not None or request.grammar is not None,
+        "logprobs": (request.logprobs or request.top_logprobs > 0)
+        and bool(attention.opening or attention.nudge),
+    }
+    for name, is_wrong in wrong.items():
+        if is_wrong:
+            raise ModelRequestError(
+                f"{name} and concurrent attention exclude one another",
+                hint="openings and nudges are not drawn" if name == "logprobs" else "",
+            )
 
 
 def _check_sampling(sampling: Sampling) -> None:

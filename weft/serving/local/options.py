@@ -20,10 +20,11 @@ class LocalOptions:
     that are being written.
     cache_tokens: rows of the batch times the longest of them may not exceed this; a single request
     always fits.
+    group_wait_s: how long a worker of concurrent attention waits for the others of its group.
     max_string_chars, max_items: bounds put on strings and arrays of a schema that has none, so that
     a small model cannot write one for ever. None puts none.
 
-    Raises: `ValueError` for sizes below one.
+    Raises: `ValueError` for sizes below one and times that are not above zero.
     """
 
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -36,6 +37,7 @@ class LocalOptions:
     cache_tokens: int = 65_536
     max_string_chars: int | None = None
     max_items: int | None = None
+    group_wait_s: float = 30.0
 
     def __post_init__(self) -> None:
         sizes = {
@@ -51,3 +53,5 @@ class LocalOptions:
         for name, size in sizes.items():
             if size is not None and size < 1:
                 raise ValueError(f"{name} must be at least 1, not {size}")
+        if not self.group_wait_s > 0:
+            raise ValueError(f"group_wait_s must be above 0, not {self.group_wait_s}")

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from weft.core.errors import ModelOutputError
 from weft.core.ports.model import Prefilled
 from weft.core.values import Completion, FinishReason, Usage
+from weft.decoding.concurrent.placement import Placement
+from weft.decoding.concurrent.steps import Steps
 from weft.serving.local.answer import Answer, Drawn
 from weft.serving.local.grammar import Grammar
 from weft.serving.local.sampler import Sampler
@@ -44,6 +46,8 @@ class Row:
         grammar: Grammar | None,
         *,
         repeatable: bool,
+        placement: Placement | None = None,
+        steps: Steps | None = None,
     ) -> None:
         self.ticket = ticket
         self.tokens = prompt
@@ -53,6 +57,7 @@ class Row:
         self.reused = 0
         self.forwards = 0
         self.done = False
+        self.placement = placement
         self._sampler = sampler
         self._answer = answer
         self._grammar = grammar
@@ -60,12 +65,10 @@ class Row:
         self._largest = ticket.request.top_logprobs
         self._wants_logprobs = ticket.request.logprobs or self._largest > 0
         self._cut = False  # forced tokens did not fit into max_tokens
-
-    @property
-    def unread(self) -> list[int]:
-        """Tokens the model has not read yet; the logits of the last one choose the next."""
-        assert self.slot is not None
-        return self.tokens[len(self.slot.tokens) :]
+        self._prefilled = False
+        self._steps = steps
+        for token in steps.begin() if steps is not None else ():
+            self._take(Drawn(token))
 
     @property
     def most_tokens(self) -> int:
@@ -78,11 +81,13 @@ class Row:
         Raises: `ModelOutputError` when the answer ends inside its JSON, `ModelRequestError` when
         its schema turns out too complex.
         """
-        if not self._answer.token_ids:
-            self.ticket.put(Prefilled(tuple(self.tokens)))
+        if not self._prefilled:
+            self.ticket.put(Prefilled(tuple(self.tokens[: self.prompt_tokens])))
+            self._prefilled = True
         for drawn in self._next(logits):
-            self.tokens.append(drawn.token)
-            self._answer.add(drawn, silent=self._ends(drawn.token))
+            self._take(drawn)
+            if self._ends(drawn.token) or self._answer.stopped is not None:
+                break
         reason = self._ending()
         if reason is None:
             delta = self._answer.delta()
@@ -96,8 +101,14 @@ class Row:
             self._check_json(reason)
             self.ticket.put(self._completion(reason, model))
 
+    def _take(self, drawn: Drawn) -> None:
+        self.tokens.append(drawn.token)
+        self._answer.add(drawn, silent=self._ends(drawn.token))
+
     def _next(self, logits: NDArray[np.float32]) -> list[Drawn]:
-        """The drawn token, and those its grammar forces after it. Logprobs are the plain model's.
+        """The drawn token, and those its grammar or its next step forces after it.
+
+        Logprobs are the plain model's.
 
         Forced tokens are not looked at by the model before they are taken, so a request for
         logprobs draws them one by one.
@@ -108,12 +119,16 @@ class Row:
         token = self._sampler.choose(logits)
         if self._grammar is not None:
             self._grammar.accept(token)
-        if self._wants_logprobs:
-            return [_measured(token, plain, self._largest)]
-        forced = self._grammar.forced() if self._grammar is not None else []
+        first = _measured(token, plain, self._largest) if self._wants_logprobs else Drawn(token)
+        forced = self._forced(token)
         room = self.limits.max_tokens - len(self._answer.token_ids) - 1
         self._cut = len(forced) > room
-        return [Drawn(one) for one in (token, *forced[:room])]
+        return [first, *map(Drawn, forced[:room])]
+
+    def _forced(self, token: int) -> list[int]:
+        if self._steps is not None:
+            return self._steps.follow(token)
+        return [] if self._grammar is None or self._wants_logprobs else self._grammar.forced()
 
     def _ends(self, token: int) -> bool:
         return token in self.limits.end_ids or token in self.limits.stop_ids

@@ -27,7 +27,7 @@ class Worker:
     def __init__(self, load: Callable[[], Batcher]) -> None:
         self._load = load
         self._lock = threading.Lock()
-        self._arrived: list[Ticket] = []
+        self._arrived: list[tuple[Ticket, ...]] = []
         self._thread: threading.Thread | None = None
         self._closed: WeftError | None = None
         self._batcher: Batcher | None = None
@@ -42,13 +42,16 @@ class Worker:
         """Rows of the batch in use."""
         return len(self._batcher.rows) if self._batcher else 0
 
-    def submit(self, ticket: Ticket) -> None:
-        """Take a ticket on; its events, or one error, will be put into it."""
+    def submit(self, *tickets: Ticket) -> None:
+        """Take on a ticket, or those of a group that runs together.
+
+        Their events, or one error, will be put into them.
+        """
         with self._lock:
             if self._closed is not None:
-                ticket.put(self._closed)
+                self._refuse([tickets], self._closed)
                 return
-            self._arrived.append(ticket)
+            self._arrived.append(tickets)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="weft-local-model")
                 self._thread.start()
@@ -82,7 +85,7 @@ class Worker:
         self._hand_over(arrived)
         return True
 
-    def _hand_over(self, arrived: list[Ticket]) -> None:
+    def _hand_over(self, arrived: list[tuple[Ticket, ...]]) -> None:
         if not arrived:
             return
         try:
@@ -90,8 +93,8 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - converted, and told to all who wait
             self._refuse(arrived, converted("the model cannot be loaded", error))
             return
-        for ticket in arrived:
-            batcher.add(ticket)
+        for tickets in arrived:
+            batcher.add(*tickets)
 
     def _step(self, batcher: Batcher) -> None:
         try:
@@ -99,6 +102,6 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - converted, and told to all who wait
             batcher.abort(converted("the model failed", error))
 
-    def _refuse(self, tickets: list[Ticket], error: WeftError) -> None:
-        for ticket in tickets:
+    def _refuse(self, arrived: list[tuple[Ticket, ...]], error: WeftError) -> None:
+        for ticket in (ticket for tickets in arrived for ticket in tickets):
             ticket.put(error)
