@@ -64,7 +64,7 @@ def test_a_line_for_each_thread_and_what_it_all_cost(
     assert result.exit_code == 0, result.output
     lines = [line.split() for line in result.stdout.splitlines()]
     for number in range(3):
-        row = next(line for line in lines if line[:1] == [f"voice{number}"])
+        row = next(line for line in lines if line[:1] == [f"voices/voice{number}"])
         assert row[1] == "done"
         assert row[-1] == "2"
     assert "chorus: 6 tokens generated · 2 on the critical path · 4 threads · 1 fork" in (

@@ -66,17 +66,17 @@ def test_a_line_for_each_thread_says_what_it_does() -> None:
     broken = Reply("x", error=ModelRequestError("no"))
     lines = frame([slow, "at once", broken, slow], 1.5, threads=4, at_once=3)
     assert row(lines, "answer")[1] == "waiting"
-    assert row(lines, "voice0")[1:] == ["writing", "1.5", "s", "2", "tok", "one", "two"]
-    assert row(lines, "voice1")[1:6] == ["done", "0.0", "s", "2", "tok"]
-    assert row(lines, "voice2")[1] == "failed"
-    assert row(lines, "voice3")[1] == "writing"
+    assert row(lines, "voices/voice0")[1:] == ["writing", "1.5", "s", "2", "tok", "one", "two"]
+    assert row(lines, "voices/voice1")[1:6] == ["done", "0.0", "s", "2", "tok"]
+    assert row(lines, "voices/voice2")[1] == "failed"
+    assert row(lines, "voices/voice3")[1] == "writing"
     assert lines[0].split()[1:3] == ["think", "1.50"]
 
 
 def test_a_thread_without_a_slot_is_queued() -> None:
     slow = Reply("one two", per_token_s=1.0)
     lines = frame([slow], 0.5, threads=3, at_once=1)
-    states = [row(lines, f"voice{number}")[1] for number in range(3)]
+    states = [row(lines, f"voices/voice{number}")[1] for number in range(3)]
     assert states == ["writing", "queued", "queued"]
 
 
@@ -88,8 +88,8 @@ def test_it_folds_what_has_ended_and_fits_the_terminal(width: int, height: int) 
     lines = frame(script, 0.5, threads=32, width=width, height=height)
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
-    assert row(lines, "voice30")
-    assert row(lines, "voice31")
+    assert any("oice30" in line for line in lines)
+    assert any("oice31" in line for line in lines)
     assert any("more" in line and "done" in line for line in lines)
 
 

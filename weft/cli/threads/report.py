@@ -76,7 +76,7 @@ def _print_threads(screen: Console, rows: list[ThreadRow]) -> None:
             lasted = duration(node.finished_s - node.started_s)
         failure = None if node.outcome is None else node.outcome.failure
         table.add_row(
-            Text("  " * row.depth + clean(node.info.id.rpartition("/")[2])),
+            Text("  " * row.depth + clean(row.name)),
             Text(row.state),
             lasted,
             f"{row.tokens:,}" if row.tokens else "",

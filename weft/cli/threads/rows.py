@@ -18,9 +18,13 @@ _ENDS: Final = {"succeeded": "done", "skipped": "left out"}
 
 @dataclass(slots=True)
 class ThreadRow:
-    """One thread. `depth` is how many threads it is inside of; `calls` are its model calls."""
+    """One thread. `name` tells it from the others inside the thread that forked it.
+
+    `depth` is how many threads it is inside of; `calls` are its model calls.
+    """
 
     node: NodeTrace
+    name: str
     depth: int
     calls: list[NodeTrace]
     children: list[ThreadRow]
@@ -74,11 +78,18 @@ def thread_rows(trace: Trace) -> list[ThreadRow]:
             parent.calls.append(node)
             owner[node.info.id] = parent
         else:
-            row = ThreadRow(node, 0 if parent is None else parent.depth + 1, [], [])
+            row = _row(node, parent)
             row.calls += [node] if call else []
             rows[node.info.id] = owner[node.info.id] = row
             (top if parent is None else parent.children).append(row)
     return list(_nested(top))
+
+
+def _row(node: NodeTrace, parent: ThreadRow | None) -> ThreadRow:
+    name = str(node.info.id)
+    if parent is None:
+        return ThreadRow(node, name, 0, [], [])
+    return ThreadRow(node, name.removeprefix(f"{parent.node.info.id}/"), parent.depth + 1, [], [])
 
 
 def _nested(top: list[ThreadRow]) -> list[ThreadRow]:

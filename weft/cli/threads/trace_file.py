@@ -74,7 +74,7 @@ def _thread(record: ThreadRecord, level: int) -> Iterator[str]:
         yield ""
     for number, part in enumerate(record.segments, 1):
         yield from _fork(part, level) if isinstance(part, Fork) else _segment(part, number)
-    if record.result:
+    if record.result and record.result != record.text:
         yield "It returned:"
         yield ""
         yield from _fenced(record.result)

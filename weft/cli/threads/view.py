@@ -9,7 +9,7 @@ from typing import Final
 from rich.text import Text
 
 from weft.cli.progress.view import RunView
-from weft.cli.text import clean, last_line
+from weft.cli.text import last_line
 from weft.cli.threads.rows import ThreadRow, thread_rows
 
 _STYLES: Final = {
@@ -18,6 +18,8 @@ _STYLES: Final = {
     "failed": "bold red",
     "cancelled": "magenta",
 }
+_DEEPEST: Final = 6
+_LEAST_NAME: Final = 8
 _EAGER: Final = ("writing", "reading", "working", "waiting", "queued")
 
 
@@ -38,7 +40,8 @@ class ThreadView(RunView):
             yield Text(f"  … {hidden.total():,} more", "dim"), Text(), Text(), Text(told, "dim")
 
     def _thread(self, row: ThreadRow, width: int) -> tuple[Text, ...]:
-        name = Text("  " * (row.depth + 1) + clean(row.node.info.id.rpartition("/")[2]))
+        before = "  " * min(row.depth + 1, _DEEPEST)
+        name = Text(before + last_line(row.name, max(_LEAST_NAME, width // 4 - len(before))))
         detail = Text()
         if tokens := row.tokens:
             detail.append(f"{tokens:,} tok  ", "cyan")
