@@ -42,11 +42,17 @@ class Solved:
 
 
 async def solve_all(
-    model: TokenClient, problems: Sequence[Problem], settings: Mapping[str, Any], seed: int = 0
+    model: TokenClient,
+    problems: Sequence[Problem],
+    settings: Mapping[str, Any],
+    seed: int = 0,
+    *,
+    condition: str = "",
 ) -> list[Solved]:
     """The problems in order, `SIDE_BY_SIDE` of them at a time, with APR's published messages.
 
-    A model that never spawns runs through the same code: it is its sequential twin.
+    `condition` stands before each. A model that never spawns runs through the same code: so does
+    the sequential twin.
     """
     gate = asyncio.Semaphore(SIDE_BY_SIDE)
     options = thinking(settings, seed)
@@ -54,7 +60,7 @@ async def solve_all(
     async def solve(problem: Problem) -> Solved:
         async with gate:
             watched = _Watched(model)
-            question = Question(Node.root(problem).opening)
+            question = Question(condition + Node.root(problem).opening)
             thought = await run_thought(make(watched, options), question)
         steps = tuple(steps_in(thought.answer))
         return Solved(problem, steps, thought.counts, watched.longest)

@@ -83,24 +83,32 @@ def _value(a: int, sign: str, b: int) -> int | None:
             return a // b if b and a % b == 0 else None
 
 
-def problems(seed: int, count: int, without: Iterable[Key] = (), *, size: int) -> Iterator[Problem]:
-    """`count` different solvable problems of `size` numbers in 1..99 with targets in 10..100.
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From what problems are drawn: `size` numbers of 1 to `most`, targets of 10 to `target`."""
 
-    `without` are keys that must not be drawn, such as those of a test set.
-    """
+    size: int
+    most: int = 99
+    target: int = 100
+
+
+def problems(
+    seed: int, count: int, within: Range, without: Iterable[Key] = ()
+) -> Iterator[Problem]:
+    """`count` different solvable problems; `without` are keys that must not be drawn."""
     rng, seen = random.Random(seed), set(without)
     while count:
-        problem = _drawn(rng, size)
+        problem = _drawn(rng, within)
         if problem.key not in seen:
             seen.add(problem.key)
             count -= 1
             yield problem
 
 
-def _drawn(rng: random.Random, size: int) -> Problem:
-    target = rng.randint(10, 100)
+def _drawn(rng: random.Random, within: Range) -> Problem:
+    target = rng.randint(10, within.target)
     while True:
-        numbers = tuple(rng.randint(1, 99) for _ in range(size))
+        numbers = tuple(rng.randint(1, within.most) for _ in range(within.size))
         if solvable(numbers, target):
             return Problem(numbers, target)
 

@@ -8,26 +8,32 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from evals.reasoning.countdown.problem import Key, Problem, problems
+from evals.reasoning.countdown.problem import Key, Problem, Range, problems
 from evals.reasoning.countdown.search import Beams, apr, sos_plus, sub_search
-from evals.reasoning.countdown.trace import Node, final_steps, message
+from evals.reasoning.countdown.trace import Node, final_steps, message, steps_in
 
 Kind = Literal["apr", "sos"]
+Material = Literal["steps", "apr", "sos"]
+"""What a model is trained on: bare steps of arithmetic, or the traces of one kind."""
 TokenCount = Callable[[str], int]
 Draws = Callable[[Node], random.Random]
 """What draws the coins and the order of a search, by the node that it starts at."""
 
 
+SMALL: Final = Range(3, 20, 50)
+"""Problems whose arithmetic a small model learns on one core."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What traces are drawn: of how many numbers, with which beams, how often with a condition.
+    """What traces are drawn: of which problems, with which beams, how often with a condition.
 
     `bin_tokens` is what a SoS+ trace's length is rounded up to in its `Token Budget`.
     """
 
-    size: int = 3
+    within: Range = SMALL
     beams: tuple[int, ...] = (2, 3, 4, 5)
     sub_beam: int = 8
     conditioned: float = 0.5
@@ -76,19 +82,38 @@ def token_budget(tokens: int) -> str:
     return f"Token Budget: {tokens} "
 
 
-def training_calls(
-    kind: Kind, recipe: Recipe, seed: int, count: int, without: Collection[Key], tokens: TokenCount
+def unseen_problems(count: int = 300) -> list[Problem]:
+    """Problems for tests, of which none is in what `training_texts` is to draw."""
+    return list(problems(20, count, SMALL))
+
+
+def training_texts(
+    material: Material,
+    recipe: Recipe,
+    seed: int,
+    count: int,
+    without: Collection[Key],
+    tokens: TokenCount,
 ) -> Iterator[str]:
     """The strings of `count` fresh problems, in the order of their searches."""
-    rng = random.Random(f"{seed}:{kind}")
-    for problem in problems(seed, count, without, size=recipe.size):
+    rng = random.Random(f"{seed}:{material}")
+    for problem in problems(seed, count, recipe.within, without):
         beam, named = rng.choice(recipe.beams), rng.random() < recipe.conditioned
-        if kind == "apr":
+        beams = Beams(beam, recipe.sub_beam)
+        if material == "apr":
             condition = sub_call_budget(beam) if named else ""
-            yield from run_apr(
-                problem, Beams(beam, recipe.sub_beam), lambda _: rng, condition
-            ).calls
-            continue
-        (call,) = run_sos_plus(problem, beam, rng).calls
-        width = recipe.bin_tokens
-        yield (token_budget(-(-tokens(call) // width) * width) if named else "") + call
+            yield from run_apr(problem, beams, lambda _: rng, condition).calls
+        elif material == "steps":
+            yield "".join(f"{step}\n" for step in explored(problem, beams, rng))
+        else:
+            (call,) = run_sos_plus(problem, beam, rng).calls
+            width = recipe.bin_tokens
+            yield (token_budget(-(-tokens(call) // width) * width) if named else "") + call
+
+
+def explored(problem: Problem, beams: Beams, rng: random.Random) -> list[str]:
+    """The different steps that an APR search of `problem` tries, in any order."""
+    lines = "".join(run_apr(problem, beams, lambda _: rng).calls)
+    steps = list(dict.fromkeys(steps_in(lines)))
+    rng.shuffle(steps)
+    return steps

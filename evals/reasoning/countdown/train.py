@@ -12,7 +12,7 @@ import math
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -20,12 +20,14 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from evals.reasoning.countdown.problem import Key, read_problems
-from evals.reasoning.countdown.sequences import Kind, Recipe, training_calls
+from evals.reasoning.countdown.sequences import Material, Recipe, training_texts, unseen_problems
 from evals.reasoning.countdown.vocabulary import compact_tokenizer
 
-POOL_PROBLEMS: Final = 400
+POOL_PROBLEMS: Final = 200
 """Problems whose strings are sorted by length together, so that a batch has little padding."""
+RECIPE: Final = Recipe()
+HELD_OUT: Final = frozenset(problem.key for problem in unseen_problems())
+"""What is never trained on."""
 IGNORED: Final = -100
 PERIODS: Final = (2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0)
 PROGRESS: Final = "progress.pt"
@@ -38,14 +40,15 @@ class Plan:
     `window` cuts every string off, as the model's context will.
     """
 
-    kind: Kind
-    tokens: int = 8_000_000
+    material: Material
+    tokens: int = 2_000_000
     window: int = 288
     width: int = 128
     layers: int = 4
+    heads: int = 4
     batch_tokens: int = 2048
     learning_rate: float = 2e-3
-    warmup_steps: int = 100
+    warmup_steps: int = 50
     seed: int = 0
 
 
@@ -59,48 +62,135 @@ class Position:
     seconds: float = 0.0
 
 
-def train(plan: Plan, out: Path, held_out: frozenset[Key], save_every_s: float = 60.0) -> Position:
-    """Train to the plan's tokens, and leave model, tokenizer and plan in `out`.
+@dataclass(slots=True)
+class Recent:
+    """What the last steps came to: their losses, and how many results of arithmetic were right."""
 
-    Goes on where an earlier run stopped. `held_out`: keys of test problems, which are never drawn.
+    losses: list[float] = field(default_factory=list)
+    results: int = 0
+    right: int = 0
+
+
+class Training:
+    """A run of `plan` in the folder `out`, which goes on where an earlier one stopped.
+
+    A fresh one begins with the weights in `start`, where that is given.
     """
-    torch.manual_seed(plan.seed)
-    tokenizer = compact_tokenizer()
-    model = LlamaForCausalLM(configuration(plan, tokenizer))
-    lay_out_numbers(model, tokenizer)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), plan.learning_rate, betas=(0.9, 0.95), weight_decay=0.01
+
+    def __init__(self, plan: Plan, out: Path, start: Path | None = None) -> None:
+        torch.manual_seed(plan.seed)
+        self.plan = plan
+        self.out = out
+        self.tokenizer = compact_tokenizer()
+        if start is None:
+            self.model = LlamaForCausalLM(configuration(plan, self.tokenizer))
+            lay_out_numbers(self.model, self.tokenizer)
+        else:
+            self.model = LlamaForCausalLM.from_pretrained(start, dtype=torch.float32)
+        self.optimizers = optimizers(self.model, plan.learning_rate)
+        self.at = Position()
+        self._equals = self.tokenizer.convert_tokens_to_ids("=")
+        if (out / PROGRESS).exists():
+            self._resume()
+
+    def run(self, save_every_s: float = 60.0) -> Position:
+        """Train to the plan's tokens; model, tokenizer and plan are in `out` then."""
+        at, recent = self.at, Recent()
+        started = saved = time.monotonic() - at.seconds
+        while at.tokens < self.plan.tokens:
+            for batch in pool(self.plan, at.pool, self.tokenizer):
+                self._step(batch, recent)
+                at.step += 1
+                at.tokens += sum(map(len, batch))
+                at.seconds = time.monotonic() - started
+                if at.step % 50 == 0:
+                    self._report(recent)
+                    recent = Recent()
+                if at.tokens >= self.plan.tokens:
+                    break
+            at.pool += 1
+            if time.monotonic() - saved > save_every_s or at.tokens >= self.plan.tokens:
+                saved = time.monotonic()
+                self._save()
+        return at
+
+    def _step(self, rows: list[list[int]], recent: Recent) -> None:
+        width = max(map(len, rows))
+        ids = torch.tensor([row + [0] * (width - len(row)) for row in rows])  # (rows, width)
+        wanted = torch.tensor([row[1:] + [IGNORED] * (width - len(row)) for row in rows])
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            logits = self.model(input_ids=ids, use_cache=False).logits[:, :-1]
+        logits, wanted = logits.float().flatten(0, 1), wanted.flatten()
+        loss = cross_entropy(logits, wanted, ignore_index=IGNORED)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = _rate(self.plan, self.at)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        sums = ids[:, :-1].flatten() == self._equals
+        recent.losses.append(float(loss.detach()))
+        recent.results += int(sums.sum())
+        recent.right += int((logits[sums].argmax(-1) == wanted[sums]).sum())
+
+    def _report(self, recent: Recent) -> None:
+        at, plan = self.at, self.plan
+        print(
+            f"{plan.material} step {at.step} tokens {at.tokens / 1e6:.2f}M of "
+            f"{plan.tokens / 1e6:.1f}M loss {sum(recent.losses) / len(recent.losses):.4f} "
+            f"results right {recent.right / max(1, recent.results):.1%} "
+            f"{at.tokens / at.seconds:,.0f} tokens/s {at.seconds / 60:.1f} min",
+            flush=True,
+        )
+
+    def _save(self) -> None:
+        self.model.save_pretrained(self.out)
+        self.tokenizer.save_pretrained(self.out)
+        about = {"plan": asdict(self.plan), "recipe": asdict(RECIPE), "position": asdict(self.at)}
+        (self.out / "training.json").write_text(json.dumps(about, indent=1) + "\n")
+        state = {
+            "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "position": asdict(self.at),
+        }
+        unfinished = self.out / f"{PROGRESS}.new"
+        torch.save(state, unfinished)
+        unfinished.replace(self.out / PROGRESS)
+
+    def _resume(self) -> None:
+        state = torch.load(self.out / PROGRESS, weights_only=True)
+        self.model.load_state_dict(state["model"])
+        for optimizer, kept in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(kept)
+        self.at = Position(**state["position"])
+
+
+def optimizers(
+    model: LlamaForCausalLM, learning_rate: float
+) -> tuple[torch.optim.Optimizer, torch.optim.Optimizer]:
+    """Muon for the matrices of the layers, AdamW for embeddings and norms."""
+    layers = dict(model.model.layers.named_parameters()).values()
+    matrices = [weights for weights in layers if weights.ndim == 2]
+    known = {id(weights) for weights in matrices}
+    rest = [weights for weights in model.parameters() if id(weights) not in known]
+    return (
+        torch.optim.Muon(
+            matrices, learning_rate, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"
+        ),
+        torch.optim.AdamW(rest, learning_rate, betas=(0.9, 0.95), weight_decay=0.01),
     )
-    at = _resume(out, model, optimizer)
-    started = saved = time.monotonic() - at.seconds
-    losses: list[float] = []
-    while at.tokens < plan.tokens:
-        for batch in pool(plan, at.pool, held_out, tokenizer):
-            losses.append(_step(model, optimizer, batch, _rate(plan, at)))
-            at.step += 1
-            at.tokens += sum(map(len, batch))
-            at.seconds = time.monotonic() - started
-            if at.step % 100 == 0:
-                _report(plan, at, losses)
-                losses.clear()
-            if at.tokens >= plan.tokens:
-                break
-        at.pool += 1
-        if time.monotonic() - saved > save_every_s or at.tokens >= plan.tokens:
-            saved = time.monotonic()
-            _save(out, plan, model, optimizer, tokenizer, at)
-    return at
 
 
 def configuration(plan: Plan, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
-    """A Llama with heads of 64, which every engine has kernels for, and tied embeddings."""
+    """A Llama with tied embeddings."""
     return LlamaConfig(
         vocab_size=-(-len(tokenizer) // 64) * 64,
         hidden_size=plan.width,
         intermediate_size=-(-plan.width * 8 // 3 // 64) * 64,
         num_hidden_layers=plan.layers,
-        num_attention_heads=plan.width // 64,
-        num_key_value_heads=plan.width // 64,
+        num_attention_heads=plan.heads,
+        num_key_value_heads=plan.heads,
         max_position_embeddings=plan.window,
         tie_word_embeddings=True,
         bos_token_id=tokenizer.bos_token_id,
@@ -123,17 +213,15 @@ def lay_out_numbers(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast)
         model.get_input_embeddings().weight[ids, : circles.shape[1]] = 0.05 * circles
 
 
-def pool(
-    plan: Plan, index: int, held_out: frozenset[Key], tokenizer: PreTrainedTokenizerFast
-) -> Iterator[list[list[int]]]:
+def pool(plan: Plan, index: int, tokenizer: PreTrainedTokenizerFast) -> Iterator[list[list[int]]]:
     """The batches of the index-th pool of problems: ids with `<s>` and `</s>`, window at most."""
 
     def length(text: str) -> int:
         return len(tokenizer(text).input_ids) + 1
 
     seed = plan.seed * 1_000_000 + index + 1
-    calls = training_calls(plan.kind, Recipe(), seed, POOL_PROBLEMS, held_out, length)
-    encoded = tokenizer(list(calls)).input_ids
+    texts = training_texts(plan.material, RECIPE, seed, POOL_PROBLEMS, HELD_OUT, length)
+    encoded = tokenizer(list(texts)).input_ids
     rows = sorted(((*ids, tokenizer.eos_token_id)[: plan.window] for ids in encoded), key=len)
     batches: list[list[list[int]]] = [[]]
     for row in rows:
@@ -144,25 +232,6 @@ def pool(
     yield from batches
 
 
-def _step(
-    model: LlamaForCausalLM, optimizer: torch.optim.Optimizer, rows: list[list[int]], rate: float
-) -> float:
-    width = max(map(len, rows))
-    ids = torch.tensor([row + [0] * (width - len(row)) for row in rows])  # (rows, width)
-    wanted = torch.tensor([row[1:] + [IGNORED] * (width - len(row)) for row in rows])
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-    model.train()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
-    loss = cross_entropy(logits.float().flatten(0, 1), wanted.flatten(), ignore_index=IGNORED)
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-    return float(loss.detach())
-
-
 def _rate(plan: Plan, at: Position) -> float:
     """Linear warm-up, then half a cosine down to a fiftieth."""
     done = min(1.0, at.tokens / plan.tokens)
@@ -170,72 +239,32 @@ def _rate(plan: Plan, at: Position) -> float:
     return plan.learning_rate * cosine * min(1.0, (at.step + 1) / plan.warmup_steps)
 
 
-def _report(plan: Plan, at: Position, losses: list[float]) -> None:
-    print(
-        f"{plan.kind} step {at.step} tokens {at.tokens / 1e6:.2f}M of {plan.tokens / 1e6:.1f}M "
-        f"loss {sum(losses) / len(losses):.4f} {at.tokens / at.seconds:,.0f} tokens/s "
-        f"{at.seconds / 60:.1f} min",
-        flush=True,
-    )
-
-
-def _save(
-    out: Path,
-    plan: Plan,
-    model: LlamaForCausalLM,
-    optimizer: torch.optim.Optimizer,
-    tokenizer: PreTrainedTokenizerFast,
-    at: Position,
-) -> None:
-    model.save_pretrained(out)
-    tokenizer.save_pretrained(out)
-    (out / "training.json").write_text(
-        json.dumps({"plan": asdict(plan), "recipe": asdict(Recipe()), "position": asdict(at)})
-    )
-    state = {
-        "model": model.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "position": asdict(at),
-    }
-    torch.save(state, out / f"{PROGRESS}.new")
-    (out / f"{PROGRESS}.new").replace(out / PROGRESS)
-
-
-def _resume(out: Path, model: LlamaForCausalLM, optimizer: torch.optim.Optimizer) -> Position:
-    if not (out / PROGRESS).exists():
-        out.mkdir(parents=True, exist_ok=True)
-        return Position()
-    state = torch.load(out / PROGRESS, weights_only=True)
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    return Position(**state["position"])
-
-
 def main() -> None:
     """Train as the command line says."""
-    usual = Plan("apr")
+    usual = Plan("steps")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=("apr", "sos"))
+    parser.add_argument("material", choices=("steps", "apr", "sos"))
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--held-out", type=Path, nargs="*", default=[], help="problems not to draw")
+    parser.add_argument("--start", type=Path, help="weights to begin with")
     parser.add_argument("--tokens", type=int, default=usual.tokens)
     parser.add_argument("--window", type=int, default=usual.window)
     parser.add_argument("--width", type=int, default=usual.width)
     parser.add_argument("--layers", type=int, default=usual.layers)
+    parser.add_argument("--heads", type=int, default=usual.heads)
     parser.add_argument("--learning-rate", type=float, default=usual.learning_rate)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     plan = Plan(
-        given.kind,
+        given.material,
         given.tokens,
         given.window,
         given.width,
         given.layers,
+        given.heads,
         learning_rate=given.learning_rate,
     )
-    keys = frozenset(p.key for path in given.held_out for p in read_problems(path))
-    train(plan, given.out, keys)
+    Training(plan, given.out, given.start).run()
 
 
 if __name__ == "__main__":

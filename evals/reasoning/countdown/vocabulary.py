@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from tokenizers import Regex, Tokenizer
-from tokenizers.decoders import Fuse
+from tokenizers.decoders import ByteFallback, Fuse
+from tokenizers.decoders import Sequence as Decoders
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 from tokenizers.processors import TemplateProcessing
@@ -59,7 +60,7 @@ def compact_tokenizer() -> PreTrainedTokenizerFast:
     longest_first = sorted(PHRASES, key=len, reverse=True)
     pattern = "|".join((*map(_quoted, longest_first), NUMBER, r"[\s\S]"))
     tokenizer.pre_tokenizer = Split(Regex(pattern), behavior="isolated")
-    tokenizer.decoder = Fuse()
+    tokenizer.decoder = Decoders([ByteFallback(), Fuse()])  # Fuse alone is unknown to llguidance
     tokenizer.post_processor = TemplateProcessing(
         single="<s> $A", special_tokens=[("<s>", SPECIAL.index("<s>"))]
     )

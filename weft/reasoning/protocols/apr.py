@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
@@ -84,13 +84,13 @@ class Apr(Grammar):
     """
 
     name = "apr"
-    marks: ClassVar[tuple[str, ...]] = TAGS
+    marks = TAGS
 
-    def __init__(self, messages: Messages, *, levels: int, tags: tuple[str, ...] = ()) -> None:
+    def __init__(self, messages: Messages, *, levels: int, also: tuple[str, ...] = ()) -> None:
         self.messages = messages
         self.levels = levels
-        self.marks = (*TAGS, *tags)  # type: ignore[misc]  # those of one model
-        self.lead = messages.lead  # type: ignore[misc]
+        self.also = also
+        self.lead = messages.lead
 
     def opening(self, question: Question, *, prompted: bool) -> Opening:  # noqa: ARG002
         """The main search's prompt. Its tags are text in any model: `prompted` says nothing."""
@@ -186,7 +186,7 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
             begin, children = str(given["begin"]), int(given["children"])
             if children < 0:
                 raise BuildError(f"children is {children}", hint="0 leaves it to the model")
-            grammar = Apr(NodeMessages(begin, children), levels=1, tags=(begin,))
+            grammar = Apr(NodeMessages(begin, children), levels=1, also=(begin,))
             return GrammarStrategy(grammar, model, options)
         case other:
             raise BuildError(f"apr has no messages {other!r}", hint="there are: text, nodes")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from weft.core.values import Message
+from weft.reasoning.asked import asked, conversation
 from weft.reasoning.grammar import ChildSpec, Opening
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parts import Parts, Said, Text
@@ -49,9 +50,7 @@ class TextMessages:
 
     def opening(self, question: Question) -> Opening:
         """The question, and how helpers are called."""
-        system = f"{question.system}\n\n{_MAIN}" if question.system else _MAIN
-        documents = "".join(f"{d.name}:\n{d.text}\n\n" for d in question.documents)
-        return Opening((Message("system", system), Message("user", documents + question.text)))
+        return Opening(conversation(question, _MAIN, asked(question)))
 
     def child(self, parent: Thread, call: Call) -> ChildSpec | None:  # noqa: ARG002
         """A fresh conversation about the message."""

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from evals.reasoning.countdown.problem import Problem, problems, read_problems, solvable, verified
+from evals.reasoning.countdown.problem import (
+    Problem,
+    Range,
+    problems,
+    read_problems,
+    solvable,
+    verified,
+)
 
 PROBLEM = Problem((93, 28, 54), 11)
 
@@ -55,7 +62,7 @@ def test_one_number_is_solved_when_it_is_the_target() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_drawn_problems_are_solvable_different_and_in_range(seed: int) -> None:
-    drawn = list(problems(seed, 3, size=3))
+    drawn = list(problems(seed, 3, Range(3)))
     assert len({problem.key for problem in drawn}) == 3
     for problem in drawn:
         assert solvable(problem.numbers, problem.target)
@@ -64,8 +71,8 @@ def test_drawn_problems_are_solvable_different_and_in_range(seed: int) -> None:
 
 
 def test_test_problems_are_never_drawn() -> None:
-    first, *_ = usual = list(problems(3, 5, size=3))
-    again = list(problems(3, 5, [first.key], size=3))
+    first, *_ = usual = list(problems(3, 5, Range(3)))
+    again = list(problems(3, 5, Range(3), [first.key]))
     assert first.key not in {problem.key for problem in again}
     assert again[:4] == usual[1:]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.reasoning.countdown import trace
-from evals.reasoning.countdown.problem import Problem, problems, solvable, verified
+from evals.reasoning.countdown.problem import Problem, Range, problems, solvable, verified
 from evals.reasoning.countdown.search import Beams, distance, sub_search
 from evals.reasoning.countdown.sequences import Solved, run_apr, run_sos_plus
 from evals.reasoning.countdown.trace import Node
@@ -22,7 +22,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 def drawn(seed: int, size: int = 3) -> Problem:
-    return next(problems(seed, 1, size=size))
+    return next(problems(seed, 1, Range(size)))
 
 
 def searched(problem: Problem, beams: Beams, seed: int) -> Solved:

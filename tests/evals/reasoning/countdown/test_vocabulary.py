@@ -8,7 +8,8 @@ pytest.importorskip("transformers", reason="the compact tokenizer needs weft[loc
 
 from transformers import AutoTokenizer
 
-from evals.reasoning.countdown.sequences import Recipe, training_calls
+from evals.reasoning.countdown.problem import Range
+from evals.reasoning.countdown.sequences import Recipe, training_texts
 from evals.reasoning.countdown.vocabulary import compact_tokenizer
 
 TOKENIZER = compact_tokenizer()
@@ -23,7 +24,7 @@ def test_every_trace_is_read_back_from_its_tokens(kind: str) -> None:
     def count(text: str) -> int:
         return len(TOKENIZER(text).input_ids)
 
-    for call in training_calls(kind, Recipe(size=4), 5, 4, (), count):
+    for call in training_texts(kind, Recipe(Range(4)), 5, 4, (), count):
         ids = TOKENIZER(call).input_ids
         assert TOKENIZER.unk_token_id not in ids
         assert ids[0] == TOKENIZER.bos_token_id
