@@ -1,0 +1,93 @@
+"""Countdown with three numbers, and GSM8K: questions in words, judged strictly. Knows no model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from evals.planning.data import folder, load_lines
+from evals.reasoning.countdown.problem import Problem, read_problems, verified
+from evals.reasoning.equal_budget import Item
+from evals.reasoning.models.expression import Unreadable, steps_of
+from weft.reasoning.answers import Reader, answer_key, answer_text, canonical
+from weft.reasoning.question import Question
+from weft.reasoning.thought import Sample
+
+COUNTDOWN: Final = (
+    "Use each of the numbers {numbers} exactly once, with +, -, * and /, to make {target}. "
+    "The answer is one expression. For example, with 5, 2 and 4 the number 14 is made by 5 * 2 + 4."
+)
+TASKS_VERSION: Final = "tasks-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Items, how their answers are read, and a verifier, where answers can be checked alone.
+
+    `verify` says whether a text solves the question, without the gold answer; None: nobody can.
+    """
+
+    name: str
+    items: Sequence[Item]
+    read: Reader
+    verify: Callable[[Question, str], bool] | None = None
+
+    def score(self, question: Question, sample: Sample) -> float:
+        """1 for a sample that the verifier accepts, else 0."""
+        return float(self.verify is not None and self.verify(question, sample.text))
+
+
+def countdown(count: int) -> Task:
+    """The first `count` problems. Right is what the strict verifier accepts. Raises: `Skipped`."""
+    path = folder("reasoning") / "countdown3_val_500.jsonl"
+    problems = read_problems(path)[:count]
+    asked = {_asked(problem): problem for problem in problems}
+
+    def verify(question: Question, text: str) -> bool:
+        return solves(asked[question.text], text)
+
+    items = [
+        Item(f"countdown {number}", Question(text), _solved(problem))
+        for number, (text, problem) in enumerate(asked.items())
+    ]
+    return Task("countdown3", items, expression_key, verify)
+
+
+def gsm8k(count: int) -> Task:
+    """The first `count` problems; right is the number after ####. Raises: `Skipped`."""
+    items = []
+    for number, row in enumerate(load_lines("reasoning/gsm8k_test.jsonl")[:count]):
+        gold = canonical(row["answer"].rpartition("####")[2])
+        items.append(Item(f"gsm8k {number}", Question(row["question"]), _equal(gold)))
+    return Task("gsm8k", items, answer_key)
+
+
+def solves(problem: Problem, text: str) -> bool:
+    """Whether the answer in `text` is an expression that the strict verifier accepts."""
+    try:
+        return verified(problem, steps_of(answer_text(text) or text))
+    except Unreadable:
+        return False
+
+
+def expression_key(completion: str, whole: bool = True) -> str | None:
+    """The answer as an expression without blanks; None: it is none."""
+    found = answer_text(completion, whole=whole) or ""
+    try:
+        return " ".join(steps_of(found)) or None
+    except Unreadable:
+        return None
+
+
+def _asked(problem: Problem) -> str:
+    numbers = ", ".join(map(str, problem.numbers))
+    return COUNTDOWN.format(numbers=numbers, target=problem.target)
+
+
+def _solved(problem: Problem) -> Callable[[str, str | None], bool]:
+    return lambda text, _: solves(problem, text)
+
+
+def _equal(gold: str | None) -> Callable[[str, str | None], bool]:
+    return lambda text, key: gold is not None and (key or answer_key(text)) == gold
