@@ -16,7 +16,7 @@ You are given a question and several independent attempts at it. They were made 
 each other; any of them may be wrong, and several that agree may still be wrong. Compare them, find
 where they differ and check that step yourself, then answer the question. Give one final answer, not
 a review of the attempts."""
-_WORDS_TOKENS: Final = 200
+_FRAME_CHARS: Final = 40
 _SPARE: Final = 0.9
 
 
@@ -27,20 +27,28 @@ def synthesis(parent: Thread, attempts: Sequence[Thread]) -> Opening:
     is longer its end is kept.
     """
     wrote = [attempt for attempt in attempts if attempt.said.strip()]
-    share = None
-    if parent.room is not None and wrote:
-        share = max(1, (parent.room - _WORDS_TOKENS) // len(wrote))
-    shown = (f"Attempt {attempt.key}:\n{fenced(_kept(attempt, share))}" for attempt in wrote)
+    most = _share_chars(parent.room, wrote)
+    shown = (f"Attempt {attempt.key}:\n{fenced(_kept(attempt, most))}" for attempt in wrote)
     text = "\n\n".join((asked(parent.question), *shown))
     return Opening(conversation(parent.question, _RULES, text))
 
 
-def _kept(attempt: Thread, tokens: int | None) -> str:
-    """The end of an attempt, about so many tokens of it."""
+def _kept(attempt: Thread, chars: int | None) -> str:
+    """The end of an attempt: what stands behind its thought, if that is anything."""
     said = attempt.said
-    _, thought, answer = said.rpartition(THINK[1])
-    kept = answer if thought and answer.strip() else said
-    if tokens is None or len(attempt.body) <= tokens:
-        return kept.strip()
-    chars = int(_SPARE * len(said) * tokens / len(attempt.body))
-    return kept[max(0, len(kept) - chars) :].strip()
+    _, _, answer = said.rpartition(THINK[1])
+    kept = (answer.strip() or said).strip()
+    return kept if chars is None else kept[max(0, len(kept) - chars) :]
+
+
+def _share_chars(room: int | None, attempts: Sequence[Thread]) -> int | None:
+    """How many characters of each attempt there is room for; None: for all.
+
+    How many characters a token has is taken from the attempts themselves.
+    """
+    if room is None or not attempts:
+        return None
+    written = sum(len(attempt.said) for attempt in attempts)
+    chars = room * written / max(1, sum(len(attempt.body) for attempt in attempts))
+    words = len(_RULES) + _FRAME_CHARS * len(attempts)
+    return max(0, int(_SPARE * (chars - words)) // len(attempts))

@@ -1,0 +1,118 @@
+"""ThreadWeaver: outlines, threads, and the context that is exactly the published one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
+from weft.core.errors import BuildError
+from weft.core.fakes import TokenModel, TokenReply
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.protocols.threadweaver import ThreadWeaver
+from weft.reasoning.question import Question
+from weft.reasoning.strategies import make_strategy
+
+TAGS = (*ThreadWeaver.marks, "<think>", "</think>")
+OUTLINES = """\
+<Parallel>
+<Outlines>
+<Outline>1: the first sum</Outline>
+<Outline>2: the second sum</Outline>
+</Outlines>"""
+ANSWERS: dict[str, str | TokenReply] = {
+    "<|assistant|>": f"<think>Two sums.\n{OUTLINES}",
+    "\n<Thread>\n1:": " 4 + 5 = 9</Thread>",
+    "\n<Thread>\n2:": " 7 + 1 = 8</Thread>",
+    "8</Thread>\n": "</Parallel>\nDone.</think>9 and 8",
+}
+
+
+@pytest.mark.parametrize("mode", ["tags", "prompted"])
+def test_the_trace_is_golden(mode: str) -> None:
+    model = model_of(ANSWERS, TAGS if mode == "tags" else ())
+    thought = thought_of("threadweaver", model, Question("Add up.", system="Be brief."))
+    assert thought.answer == "9 and 8"
+    assert_golden(f"threadweaver-{mode}", model, thought)
+
+
+def test_siblings_share_their_prompt_and_the_join_keeps_the_parents() -> None:
+    model = model_of(ANSWERS, TAGS)
+    thought_of("threadweaver", model)
+    root, first, second, joined = (request.prompt_token_ids for request in model.requests)
+    head = model.read(OUTLINES)
+    assert first[: len(root)] == second[: len(root)] == root
+    assert first[-4:-3] == model.read("<Thread>")
+    shared = first[: -len("\n1:") - 1]
+    assert shared == second[: len(shared)]
+    assert shared[-len(head) - 1 : -1] == head
+    assert joined[: len(first)] == first, "the first thread is read again from the cache"
+
+
+def test_a_thread_that_never_ends_is_closed_and_so_is_the_block() -> None:
+    answers = dict(ANSWERS)
+    answers["\n<Thread>\n1:"] = TokenReply(" 1", endless=True)
+    answers["\n<Thread>\n2:"] = " cut"
+    answers["</Parallel>\n"] = "so 8"
+    model = model_of(answers, TAGS)
+    thought = thought_of("threadweaver", model, max_tokens=200, budget=400)
+    assert thought.tree is not None
+    one, two = thought.tree.forks[0].children
+    assert (one.reason, two.reason) == ("cut off at its length", "")
+    assert one.text.endswith("1\n</Thread>")
+    assert two.text == "\n<Thread>\n2: cut\n</Thread>"
+    assert model.spell(model.requests[-1].prompt_token_ids).endswith(
+        "<Thread>\n2: cut\n</Thread>\n</Parallel>\n"
+    )
+    assert thought.answer == "so 8"
+
+
+@pytest.mark.parametrize(
+    ("written", "keys"),
+    [
+        ("<Outline>1: a</Outline><Outline>1: b</Outline><Outline>2: c</Outline>", ["1", "2"]),
+        ("<Outline>3: a</Outline><Outline>1.2: b</Outline>", ["3", "1.2"]),
+        ("1: a\n2) b\n3. c", ["1", "2", "3"]),
+        ("<Outline>no number</Outline><Outline>7: x</Outline>", ["7"]),
+    ],
+)
+def test_outlines_as_models_write_them(written: str, keys: list[str]) -> None:
+    def answers(text: str) -> str:
+        if text.endswith("<|assistant|>"):
+            return f"<Outlines><Outline>9: old</Outline><Outlines>{written}</Outlines>"
+        return "</Thread>" if "<Thread>" in text[-20:] and text.endswith(":") else "the end"
+
+    thought = thought_of("threadweaver", model_of(answers, TAGS))
+    assert thought.tree is not None
+    assert [child.key for child in thought.tree.forks[0].children] == keys
+
+
+def test_without_outlines_it_goes_on_alone() -> None:
+    answers = {"<|assistant|>": "<Outlines></Outlines>", "</Outlines>": " nothing to split"}
+    thought = thought_of("threadweaver", model_of(answers, TAGS))
+    assert thought.counts.forks == 0
+    assert thought.answer == "nothing to split"
+
+
+def test_a_fork_that_is_refused_closes_its_block() -> None:
+    answers = {**ANSWERS, "</Parallel>\n": "alone: 9 and 8"}
+    thought = thought_of("threadweaver", model_of(answers, TAGS), depth=0)
+    assert thought.counts.forks == 0
+    assert thought.answer == "alone: 9 and 8"
+
+
+def test_it_is_made_to_answer_with_its_blocks_closed() -> None:
+    def answers(text: str) -> str | TokenReply:
+        if text.endswith("Final answer: "):
+            return "17"
+        return TokenReply("<think><Parallel>", endless=True)
+
+    model = model_of(answers, TAGS)
+    thought = thought_of("threadweaver", model, max_tokens=10)
+    prompt = model.spell(model.requests[-1].prompt_token_ids)
+    assert prompt.endswith("\n</Parallel>" * 9 + "\n</think>\n\nFinal answer: ")
+    assert (thought.answer, thought.why) == ("17", "its tokens are spent")
+
+
+def test_it_has_no_settings() -> None:
+    with pytest.raises(BuildError, match="it takes none"):
+        make_strategy("threadweaver", TokenModel(lambda *_: ""), ThinkOptions(settings={"a": 1}))
