@@ -14,7 +14,7 @@ from weft.core.errors import (
     StartError,
     WeftError,
 )
-from weft.core.fakes import FakeClock, FakeModel, Reply
+from weft.core.fakes import FakeClock, FakeModel, Reply, TokenModel
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, Sampling, complete
 from weft.core.values import Completion, Message
 from weft.planner.choice import Choice, Profile, RoutedModel, StaticPredictor, Weights
@@ -183,6 +183,23 @@ def test_it_can_do_what_all_can_do() -> None:
     assert found == Capabilities(grammar=True, adapters=("b",), max_context_tokens=100)
     with pytest.raises(ModelUnavailable):
         common(DOWN, DOWN)
+
+
+def test_tokens_are_those_of_one_model() -> None:
+    def tokens() -> TokenModel:
+        return TokenModel(lambda _ids, _request: "fine")
+
+    one, several = RoutedModel({"a": tokens()}), RoutedModel({"a": tokens(), "b": tokens()})
+    clock = FakeClock()
+    assert clock.run(one.encode("hi")) == (104, 105)
+    assert clock.run(one.capabilities()).prompt_token_ids
+    assert not clock.run(several.capabilities()).prompt_token_ids
+    with pytest.raises(CapabilityError, match="differ"):
+        clock.run(several.encode("hi"))
+    with pytest.raises(CapabilityError, match="differ"):
+        FakeClock().run(complete(several, ModelRequest(prompt_token_ids=(1,))))
+    with pytest.raises(CapabilityError, match="does not tokenize"):
+        clock.run(RoutedModel({"a": failing(None)}).decode((1,)))
 
 
 def test_only_the_chosen_model_is_started_and_warmed() -> None:

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from tests.serving.local import tiny
 from weft.core.errors import ModelRequestError
 from weft.core.values import Message, ToolCall
+from weft.serving.local.tokens import Tokens
 from weft.serving.local.vocabulary import Vocabulary
+
+
+def _with_added() -> Tokens:
+    tokenizer = tiny.make_tokenizer()
+    tokenizer.add_tokens(["<added>"])
+    return Tokens(tokenizer)
+
+
+WITH_ADDED = _with_added()
 
 
 def test_a_conversation_becomes_the_templates_tokens(vocabulary: Vocabulary) -> None:
@@ -48,6 +58,30 @@ def test_tool_turns_reach_the_template(tiny_path: Path) -> None:
 @given(text=st.text())
 def test_tokens_write_what_they_were_made_of(vocabulary: Vocabulary, text: str) -> None:
     assert b"".join(map(vocabulary.bytes_of, vocabulary.encode(text))).decode() == text
+
+
+PIECES = [*tiny.SPECIAL, "<|", "|>", "<|im_", "im_end|>", "<", " ", "added", "<added>"]
+
+
+@given(parts=st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=12))
+def test_no_text_spells_a_special_or_an_added_token(parts: list[str]) -> None:
+    text = "".join(parts)
+    ids = WITH_ADDED.encode_plain(text)
+    assert not set(ids) & {0, 1, 2, WITH_ADDED.special_token("<added>")}
+    assert WITH_ADDED.decode(ids) == text
+
+
+def test_an_added_token_is_one_where_it_is_meant() -> None:
+    token = WITH_ADDED.special_token("<added>")
+    assert WITH_ADDED.encode("a<added>")[-1] == token
+    assert token is not None
+    assert WITH_ADDED.decode((token,)) == "<added>"
+
+
+@pytest.mark.parametrize("token", [-1, 2**40])
+def test_an_id_that_is_none_is_refused(token: int) -> None:
+    with pytest.raises(ModelRequestError, match="no token"):
+        WITH_ADDED.decode((token,))
 
 
 def test_special_tokens_write_nothing(vocabulary: Vocabulary) -> None:

@@ -153,6 +153,53 @@ def _fails(error: WeftError) -> Script:
     return Script(status=status, headers=headers, plain=json.dumps({"message": error.message}))
 
 
+@dataclass(frozen=True)
+class Tokenizer:
+    """vLLM's pages about tokens. Its tokens are bytes and `tags`; `lists`: it says which those are.
+
+    `ordinary` are words of its own that look like tags.
+    """
+
+    tags: Mapping[str, int] = field(
+        default_factory=lambda: {"<|im_start|>": 300, "<|im_end|>": 301, ">>TITLE<<": 302}
+    )
+    ordinary: Mapping[str, int] = field(default_factory=dict)
+    lists: bool = True
+
+    def answer(self, path: str, body: Json) -> Script | None:
+        """What it answers; None: it has no such page."""
+        words = {**self.tags, **self.ordinary}
+        if path == "tokenizer_info" and self.lists:
+            added = {str(token): text for text, token in self.tags.items()}
+            return Script(plain=json.dumps({"tokenizer_class": "T", "added_tokens_decoder": added}))
+        if path == "tokenize":
+            text = body.get("prompt")
+            if text is None:
+                turns = [
+                    f"<|im_start|>{m['role']} {m['content']}<|im_end|>" for m in body["messages"]
+                ]
+                text = "".join(turns) + "<|im_start|>assistant "
+            ids = self._encode(text, words)
+            spelt = {token: word for word, token in words.items()}
+            strings = [spelt.get(token) or f"<0x{token:02X}>" for token in ids]
+            extra = {"token_strs": strings} if body.get("return_token_strs") else {}
+            return Script(plain=json.dumps({"count": len(ids), "tokens": ids, **extra}))
+        if path == "detokenize":
+            spelt_bytes = {token: word.encode() for word, token in words.items()}
+            parts = [spelt_bytes.get(token) or bytes([token]) for token in body["tokens"]]
+            return Script(plain=json.dumps({"prompt": b"".join(parts).decode("utf-8", "replace")}))
+        return None
+
+    def _encode(self, text: str, words: Mapping[str, int]) -> list[int]:
+        ids: list[int] = []
+        at = 0
+        while at < len(text):
+            word = next((one for one in words if text.startswith(one, at)), None)
+            ids += text[at].encode() if word is None else [words[word]]
+            at += 1 if word is None else len(word)
+        return ids
+
+
 @dataclass
 class Endpoint:
     """One scripted endpoint and what it has seen.
@@ -165,6 +212,7 @@ class Endpoint:
     models: Script
     version: Script
     metrics: Script
+    tokenizer: Tokenizer | None = None
     requests: list[Json] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -220,6 +268,7 @@ class EndpointServer:
         models: Script | None = None,
         version: Script = Script(status=404, plain=""),
         metrics: Script = Script(status=404, plain=""),
+        tokenizer: Tokenizer | None = None,
     ) -> Endpoint:
         """A new endpoint that serves the model `m`; `model` is what it tells about it."""
         name = f"e{len(self._endpoints)}"
@@ -231,6 +280,7 @@ class EndpointServer:
             models or Script(plain=listing),
             version,
             metrics,
+            tokenizer,
         )
         self._endpoints[name] = endpoint
         return endpoint
@@ -254,8 +304,14 @@ class EndpointServer:
                 message = await receive()
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
-            endpoint.requests.append(json.loads(body))
-            script = endpoint.script(endpoint.requests[-1])
+            asked = json.loads(body or b"{}")
+            if not path.startswith("v1/"):
+                tokenizer = endpoint.tokenizer
+                told = tokenizer.answer(path, asked) if tokenizer else None
+                script = told or Script(status=404, plain='{"detail": "Not Found"}')
+            else:
+                endpoint.requests.append(asked)
+                script = endpoint.script(asked)
         await _Performance(endpoint, script, send).run(receive)
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from weft.core.errors import (
+    CapabilityError,
     Failure,
     ModelError,
     ModelOverloaded,
@@ -27,9 +28,10 @@ from weft.core.ports import (
     ModelRequest,
     Prefilled,
     Startable,
+    Tokenizing,
     Warmable,
 )
-from weft.core.values import Completion
+from weft.core.values import Completion, Message
 from weft.planner.choice.common import common
 from weft.planner.choice.predictor import Predictor, StaticPredictor
 from weft.planner.choice.profile import Profile, Weights
@@ -82,8 +84,10 @@ class RoutedModel:
         return self._name
 
     async def capabilities(self) -> Capabilities:
-        """What every model of the choice that answers can do."""
-        return await common(self._clients.values())
+        """What every model of the choice that answers can do; several have no tokens in common."""
+        shared = await common(self._clients.values())
+        one = len(self._clients) == 1
+        return shared if one else replace(shared, prompt_token_ids=False, stop_token_ids=False)
 
     def choose(self, request: ModelRequest) -> tuple[Ranked, ...]:
         """All models in the order in which `request` would be tried with them."""
@@ -100,8 +104,23 @@ class RoutedModel:
         if isinstance(client, Warmable):
             await client.warm(request)
 
+    async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
+        """See `Tokenizing`; for a choice of one model, else these four raise `CapabilityError`."""
+        return await self._only().encode(text, special=special)
+
+    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        return await self._only().encode_chat(messages)
+
+    async def decode(self, token_ids: tuple[int, ...]) -> str:
+        return await self._only().decode(token_ids)
+
+    async def special_token(self, text: str) -> int | None:
+        return await self._only().special_token(text)
+
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self._check_open()
+        if request.prompt_token_ids or request.sampling.stop_token_ids:
+            self._check_one()
         choice, errors = Choice(self.choose(request)), list[WeftError]()
         clock, prefilled = asyncio.get_running_loop().time, False
         end_s = None if request.timeout_s is None else clock() + request.timeout_s
@@ -150,6 +169,21 @@ class RoutedModel:
         async with AsyncExitStack() as closing:
             for client in self._clients.values():
                 closing.push_async_callback(client.aclose)
+
+    def _only(self) -> Tokenizing:
+        self._check_open()
+        self._check_one()
+        [client] = self._clients.values()
+        if not isinstance(client, Tokenizing):
+            raise CapabilityError(f"{client.model} does not tokenize")
+        return client
+
+    def _check_one(self) -> None:
+        if len(self._clients) > 1:
+            raise CapabilityError(
+                f"{self._name} chooses among models whose tokens differ",
+                hint="name one of them where token ids matter",
+            )
 
     def _check_open(self) -> None:
         if self._closed:

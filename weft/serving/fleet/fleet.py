@@ -5,9 +5,10 @@ Does not know how replicas are reached or started.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
+from typing import TypeVar
 
 from weft.core.errors import ModelError, ModelTimeout, ModelUnavailable
 from weft.core.ports.clock import Clock, SystemClock
@@ -17,8 +18,9 @@ from weft.core.ports.model import (
     ModelEvent,
     ModelRequest,
     Sampling,
+    Tokenizing,
 )
-from weft.core.values import Completion
+from weft.core.values import Completion, Message
 from weft.serving.fleet.admission import Admission
 from weft.serving.fleet.call import Call
 from weft.serving.fleet.common import common
@@ -31,14 +33,16 @@ from weft.serving.fleet.prefixes import Chain, chain_of
 from weft.serving.fleet.replica import Replica
 from weft.serving.fleet.stats import FleetStats
 from weft.serving.fleet.ticket import Ticket, group_of
+from weft.serving.fleet.tokens import of_any
 from weft.serving.fleet.warming import warm
 
+T = TypeVar("T")
 _DEFAULTS = FleetOptions()
 _CLOCK = SystemClock()
 
 
 class Fleet:
-    """Implements `ModelClient` over clients that each reach one replica of the same model.
+    """Implements `ModelClient` and `Tokenizing` over clients of replicas that serve one model.
 
     Calls wait here for a replica, those of the program nearest to its end first (`order`). They go
     to where their prefix is cached (`routing`), after it is computed (`admission`). A call whose
@@ -133,6 +137,19 @@ class Fleet:
             )
             await warm(self._desk, request, self._ticket(request, warm=True), self._clock)
 
+    async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
+        """See `Tokenizing`; any replica is asked, and another one when it does not answer."""
+        return await self._of_any(lambda client: client.encode(text, special=special))
+
+    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        return await self._of_any(lambda client: client.encode_chat(messages))
+
+    async def decode(self, token_ids: tuple[int, ...]) -> str:
+        return await self._of_any(lambda client: client.decode(token_ids))
+
+    async def special_token(self, text: str) -> int | None:
+        return await self._of_any(lambda client: client.special_token(text))
+
     async def aclose(self) -> None:
         if self._closed:
             return
@@ -148,6 +165,14 @@ class Fleet:
         compared = self._options.affinity or self._options.warm_prefix
         chain: Chain = chain_of(request) if compared else ()
         return Ticket(rank, chain, group_of(request))
+
+    async def _of_any(self, ask: Callable[[Tokenizing], Awaitable[T]]) -> T:
+        self._check_open()
+        try:
+            return await of_any(self._replicas, ask)
+        except ModelError:
+            self._check_open()
+            raise
 
     def _check_open(self) -> None:
         if self._closed:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncGenerator
+import threading
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from weft.core.errors import CapabilityError, ModelNotFound, ModelUnavailable
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
-from weft.core.values import AUTOREGRESSIVE, Completion
+from weft.core.values import AUTOREGRESSIVE, Completion, Message
 from weft.serving.deadline import Deadline
+from weft.serving.local.failure import converted
+from weft.serving.local.gathering import Gathering
 from weft.serving.local.options import LocalOptions
 from weft.serving.local.ticket import Ticket
 from weft.serving.local.worker import Worker
@@ -20,12 +23,14 @@ from weft.serving.weights import locate
 
 if TYPE_CHECKING:
     from weft.serving.local.batcher import Batcher
+    from weft.serving.local.tokens import Tokens
 
+T = TypeVar("T")
 _TOP_LOGPROBS = 100
 
 
 class LocalModel:
-    """Implements `ModelClient` on torch and transformers, in this process.
+    """Implements `ModelClient` and `Tokenizing` on torch and transformers, in this process.
 
     Weights are loaded at the first request. Concurrent requests share every forward pass; one joins
     and leaves between steps. Sampling of a request depends on its own seed only. Where a request
@@ -50,6 +55,9 @@ class LocalModel:
         self.options = options or LocalOptions()
         self.path = locate(name_or_path, home=home)
         self._worker = Worker(self._load)
+        self._tokens: Tokens | None = None
+        self._reading = threading.Lock()
+        self._gathering = Gathering(self._worker.submit)
         self._closed = False
 
     @property
@@ -82,8 +90,7 @@ class LocalModel:
         )
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        if self._closed:
-            raise ModelUnavailable(f"{self.model} is closed", retryable=False)
+        self._check_open()
         if request.decode != AUTOREGRESSIVE:
             raise CapabilityError(f"a local model cannot decode with {request.decode.method!r}")
         if request.tools:
@@ -93,13 +100,11 @@ class LocalModel:
             )
         if request.adapter is not None:
             raise CapabilityError("a local model has no adapters", hint="serve it with vLLM")
-        if request.placement or request.attention is not None:
-            raise CapabilityError("a local model neither places prompts nor joins workers")
         if request.top_logprobs > _TOP_LOGPROBS:
             raise CapabilityError(f"a local model reports at most {_TOP_LOGPROBS} top_logprobs")
         deadline = Deadline(request.timeout_s)
         ticket = Ticket(request, asyncio.get_running_loop())
-        self._worker.submit(ticket)
+        timer = self._enter(ticket)
         try:
             while True:
                 event = await deadline.wait(ticket.get())
@@ -108,12 +113,65 @@ class LocalModel:
                     return
         finally:
             ticket.cancelled = True
+            if timer is not None:
+                timer.cancel()
+                self._gathering.leave(ticket)
+
+    async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
+        """See `Tokenizing`; these four need the tokenizer only, and load no weights."""
+        return await self._by_tokens(
+            lambda tokens: tuple(tokens.encode(text) if special else tokens.encode_plain(text))
+        )
+
+    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        """A special token that is spelt out in a message is broken up."""
+        unfinished = ModelRequest(messages).continues
+        return await self._by_tokens(lambda tokens: tuple(tokens.encode_chat(messages, unfinished)))
+
+    async def decode(self, token_ids: tuple[int, ...]) -> str:
+        return await self._by_tokens(lambda tokens: tokens.decode(token_ids))
+
+    async def special_token(self, text: str) -> int | None:
+        return await self._by_tokens(lambda tokens: tokens.special_token(text))
 
     async def aclose(self) -> None:
         self._closed = True
-        await asyncio.to_thread(
-            self._worker.close, ModelUnavailable(f"{self.model} was closed", retryable=False)
-        )
+        reason = ModelUnavailable(f"{self.model} was closed", retryable=False)
+        self._gathering.close(reason)
+        await asyncio.to_thread(self._worker.close, reason)
+
+    def _enter(self, ticket: Ticket) -> asyncio.TimerHandle | None:
+        """Hand a request over; the timer is that of a worker whose group is not full yet."""
+        if ticket.request.attention is None:
+            self._worker.submit(ticket)
+            return None
+        wait_s = self.options.group_wait_s
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(wait_s, self._gathering.give_up, ticket, wait_s)
+        self._gathering.add(ticket)
+        return timer
+
+    async def _by_tokens(self, work: Callable[[Tokens], T]) -> T:
+        """What `work` makes of the tokenizer, in another thread: it may have to be read first."""
+        self._check_open()
+        return await asyncio.to_thread(lambda: work(self._read_tokens()))
+
+    def _read_tokens(self) -> Tokens:
+        with self._reading:
+            if self._tokens is None:
+                try:
+                    from weft.serving.local.tokens import Tokens
+
+                    self._tokens = Tokens.read(self.path)
+                except ImportError as error:
+                    raise _needs(error) from error
+                except (OSError, ValueError) as error:
+                    raise converted("the tokenizer cannot be read", error) from error
+            return self._tokens
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ModelUnavailable(f"{self.model} is closed", retryable=False)
 
     def _context_tokens(self) -> int | None:
         sizes = [self.options.max_context_tokens, _trained_context(self.path)]
@@ -123,10 +181,12 @@ class LocalModel:
         try:
             from weft.serving.local.batcher import Batcher
         except ImportError as error:
-            raise CapabilityError(
-                f"local models need {error.name}", hint="pip install 'weft[local]'"
-            ) from error
+            raise _needs(error) from error
         return Batcher.load(self.path, self.options)
+
+
+def _needs(error: ImportError) -> CapabilityError:
+    return CapabilityError(f"local models need {error.name}", hint="pip install 'weft[local]'")
 
 
 def _trained_context(path: Path) -> int | None:

@@ -41,7 +41,7 @@ def body_of(
     if request.prompt_token_ids:
         body["prompt"] = list(request.prompt_token_ids)
     else:
-        body |= _conversation(request)
+        body |= conversation(request)
     if request.tools:
         body["tools"] = [_tool(tool, server) for tool in request.tools]
         body["tool_choice"] = request.tool_choice
@@ -113,7 +113,7 @@ def _check_sampling(request: ModelRequest, server: Server, offered: Capabilities
         )
 
 
-def _conversation(request: ModelRequest) -> Body:
+def conversation(request: ModelRequest) -> Body:
     """The messages; an unfinished answer that is still empty is the same as none."""
     *before, last = request.messages
     if not request.continues:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.core.errors import CapabilityError, ModelUnavailable
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
+from weft.core.values import Message
 from weft.serving.deadline import Deadline
 from weft.serving.openai.answer import Answer
 from weft.serving.openai.body import body_of, check_extra
@@ -26,11 +27,14 @@ from weft.serving.openai.reading import Reading
 from weft.serving.openai.server import Server, caches_prefixes, recognise, vllm_version
 from weft.serving.text import FormatName, ReasoningStyle
 
+if TYPE_CHECKING:
+    from weft.serving.openai.tokens import Tokens
+
 _DRAIN_S = 0.25
 
 
 class OpenAIModel:
-    """Implements `ModelClient` over HTTP; belongs to the event loop that uses it first.
+    """Implements `ModelClient` and `Tokenizing` over HTTP; belongs to the loop that uses it first.
 
     `base_url` ends in `/v1` for most servers. The key is `api_key`, or what the environment
     variable `api_key_env` holds; servers without keys need neither. `idle_timeout_s` is the longest
@@ -68,6 +72,7 @@ class OpenAIModel:
         if api_key is None and api_key_env is not None:
             api_key = os.environ.get(api_key_env)
         # The client library takes half a second to import: only its users wait, and not in a run.
+        from weft.serving.openai.tokens import Tokens
         from weft.serving.openai.transport import Transport
 
         self._endpoint = Endpoint(
@@ -82,6 +87,7 @@ class OpenAIModel:
         )
         self._reading = Reading(reasoning, tool_format)
         self._transport = Transport(self._endpoint)
+        self._tokens = Tokens(self._transport, self._endpoint)
         self._extra_body = dict(extra_body or {})
         self._price = price
         self._max_answer_chars = max_answer_chars
@@ -135,6 +141,24 @@ class OpenAIModel:
                 )
             return reading
 
+    async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
+        """See `Tokenizing`; these four raise `CapabilityError` where the server is no vLLM."""
+        async with self._tokenizing() as tokens:
+            return await tokens.encode(text, special)
+
+    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        """A special token that is spelt out in a message is broken up."""
+        async with self._tokenizing() as tokens:
+            return await tokens.encode_chat(messages)
+
+    async def decode(self, token_ids: tuple[int, ...]) -> str:
+        async with self._tokenizing() as tokens:
+            return await tokens.decode(token_ids)
+
+    async def special_token(self, text: str) -> int | None:
+        async with self._tokenizing() as tokens:
+            return await tokens.special_token(text)
+
     async def aclose(self) -> None:
         self._closed = True
         await self._transport.aclose()
@@ -155,6 +179,16 @@ class OpenAIModel:
             if self._closed:
                 failed = ModelUnavailable(f"the client of {self.model} is closed", retryable=False)
             raise failed from None
+
+    @asynccontextmanager
+    async def _tokenizing(self) -> AsyncIterator[Tokens]:
+        with self._converted():
+            if (await self._discover()).kind != "vllm":
+                raise CapabilityError(
+                    f"{self._endpoint.base_url} is not known to tokenize",
+                    hint="vLLM does, and so does a local model",
+                )
+            yield self._tokens
 
     async def _discover(self) -> Server:
         async with self._discovering:

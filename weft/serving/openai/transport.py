@@ -56,12 +56,18 @@ class Transport:
 
         Raises: `ModelError` for another status, and what HTTP raises (see `failure`).
         """
-        response = await self._http.get(url)
+        return self._content(await self._http.get(url))
+
+    def _content(self, response: httpx2.Response) -> bytes | None:
         if response.is_success:
             return response.content
         if response.status_code in _NO_PAGE:
             return None
         raise status_error(self._endpoint, response.status_code, response.text, response.headers)
+
+    async def post(self, url: str, body: Mapping[str, Any]) -> bytes | None:
+        """What a page answers to `body`, or None where there is no such page. Raises: as `get`."""
+        return self._content(await self._http.post(url, json=body))
 
     async def find(self, url: str) -> bytes | None:
         """The body of a page that only adds detail, or None when it cannot be had."""

@@ -1,10 +1,12 @@
 """Reasoning and tool calls inside plain text, where the server does not tell them apart.
 
-Works on text that arrives in pieces; knows no server and no tokens.
+Works on text that arrives in pieces; knows no server and no tokenizer. And text that spells special
+tokens, as ids of which none is one.
 """
 
 from weft.serving.text.formats import FORMATS, FormatName
 from weft.serving.text.found import FoundCall, Piece
+from weft.serving.text.plain import PlainText, Tokenized
 from weft.serving.text.prompt import spell
 from weft.serving.text.splitter import ReasoningStyle, Splitter
 
@@ -13,7 +15,9 @@ __all__ = [
     "FormatName",
     "FoundCall",
     "Piece",
+    "PlainText",
     "ReasoningStyle",
     "Splitter",
+    "Tokenized",
     "spell",
 ]

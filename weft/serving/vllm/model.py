@@ -13,6 +13,7 @@ from typing import Any
 
 from weft.core.errors import ModelUnavailable
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
+from weft.core.values import Message
 from weft.serving.fleet import Fleet, FleetOptions
 from weft.serving.openai import OpenAIModel
 from weft.serving.vllm.demand import Lease, demand
@@ -33,7 +34,7 @@ class Connection:
 
 
 class VllmModel:
-    """Implements `ModelClient`. Servers that nobody else uses end with it.
+    """Implements `ModelClient` and `Tokenizing`. Servers that nobody else uses end with it.
 
     Raises, when it is first used: `EngineMissing`, `SpecError`, `StartError`.
     """
@@ -66,6 +67,19 @@ class VllmModel:
     async def warm(self, request: ModelRequest) -> None:
         """Have the prompt's known part computed ahead of time. See `Fleet.warm`."""
         await (await self._open()).warm(request)
+
+    async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
+        """See `Tokenizing`: the server's own tokenizer does it."""
+        return await (await self._open()).encode(text, special=special)
+
+    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        return await (await self._open()).encode_chat(messages)
+
+    async def decode(self, token_ids: tuple[int, ...]) -> str:
+        return await (await self._open()).decode(token_ids)
+
+    async def special_token(self, text: str) -> int | None:
+        return await (await self._open()).special_token(text)
 
     async def aclose(self) -> None:
         self._closed = True

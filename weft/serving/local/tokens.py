@@ -1,0 +1,114 @@
+"""Between text and token ids, by a model's own tokenizer and chat template; loads no weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformers import AutoTokenizer
+
+from weft.core.errors import ModelRequestError
+from weft.core.values import Message
+from weft.serving.text import PlainText, Tokenized
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+class Tokens:
+    """What `Tokenizing` needs of one model. Any thread may use it."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        added = tokenizer.added_tokens_decoder
+        marks = sorted((mark.content for mark in added.values() if mark.special), key=len)
+        self._tokenizer = tokenizer
+        self._added = {token: mark.content for token, mark in added.items()}
+        self._ids = {spelling: token for token, spelling in self._added.items()}
+        self._marks = re.compile("|".join(map(re.escape, reversed(marks))) or r"(?!)")
+        self._plain = PlainText()
+
+    @classmethod
+    def read(cls, path: Path) -> Tokens:
+        """Read the tokenizer of a model folder. Raises: `OSError`, `ValueError`."""
+        return cls(AutoTokenizer.from_pretrained(path, local_files_only=True))
+
+    def encode(self, text: str) -> list[int]:
+        """The token ids of `text`; adds none, reads special tokens that are spelt out."""
+        ids: list[int] = self._tokenizer.backend_tokenizer.encode(
+            text, add_special_tokens=False
+        ).ids
+        return ids
+
+    def encode_plain(self, text: str) -> list[int]:
+        """The token ids of `text`, of which none is a special or an added token.
+
+        Raises: `ModelRequestError` for a character that only such a token spells.
+        """
+        return list(self._plain.encode(text, self._tokenized))
+
+    def encode_chat(self, messages: Sequence[Message], unfinished: bool = False) -> list[int]:
+        """The prompt of a conversation, with the opening of the answer; `unfinished`: that is the
+        last message, which is left open.
+
+        A special token that is spelt out in a message is broken up, so that what a tool or a user
+        wrote cannot pose as another role.
+
+        Raises: `ModelRequestError` when the model has no chat template or its template refuses.
+        """
+        if not getattr(self._tokenizer, "chat_template", None):
+            raise ModelRequestError(
+                "this model has no chat template", hint="give prompt_token_ids instead of messages"
+            )
+        turns = [self._turn(message) for message in messages]
+        begun = turns.pop()["content"] if unfinished else ""
+        try:
+            text = self._tokenizer.apply_chat_template(
+                turns, tokenize=False, add_generation_prompt=True
+            )
+        except (
+            Exception
+        ) as error:  # a template is the model author's program: it may raise anything
+            raise ModelRequestError(f"the chat template refuses these messages: {error}") from error
+        return self.encode(text + begun)
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """The text of `token_ids`, special tokens spelt out.
+
+        Raises: `ModelRequestError` for an id that the tokenizer does not have.
+        """
+        strange = [token for token in token_ids if not 0 <= token < len(self._tokenizer)]
+        if strange:
+            raise ModelRequestError(f"the tokenizer has no token {strange[0]}")
+        text: str = self._tokenizer.backend_tokenizer.decode(
+            list(token_ids), skip_special_tokens=False
+        )
+        return text
+
+    def special_token(self, text: str) -> int | None:
+        """The id of the special or added token that is written `text`; None: there is none."""
+        return self._ids.get(text)
+
+    def _tokenized(self, text: str) -> Tokenized:
+        ids = self.encode(text)
+        special = {token: self._added[token] for token in ids if token in self._added}
+        return Tokenized(tuple(ids), special)
+
+    def _turn(self, message: Message) -> dict[str, Any]:
+        turn: dict[str, Any] = {
+            "role": message.role,
+            "content": self._marks.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", message.content),
+        }
+        if message.tool_call_id is not None:
+            turn["tool_call_id"] = message.tool_call_id
+        if message.tool_calls:
+            turn["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in message.tool_calls
+            ]
+        return turn
