@@ -102,6 +102,16 @@ def test_options_reach_the_strategy(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert (sampling.max_tokens, sampling.temperature, sampling.top_p) == (7, 0.0, 0.5)
 
 
+def test_functions_are_named_like_tools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("scores.py").write_text("def longest(question, sample):\n    return len(sample.text)\n")
+    script = FakeModel(["Answer: 1", "Well, Answer: 20", "Answer: 3"])
+    words = ("--strategy", "best-of", "--width", "3", "--quiet", "--set")
+    result = typed(monkeypatch, script, *words, "scorer=./scores.py:longest")
+    assert result.stdout.split() == ["answer", "20"], result.output
+    wrong = typed(monkeypatch, script, *words, "scorer=./scores.py:shortest")
+    assert (wrong.exit_code, "no function 'shortest'" in wrong.output) == (2, True)
+
+
 def test_the_trace_is_for_reading_and_harmless(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import weft
 from tests.workflow import chorus
 from tests.workflow.case import HEAD, loads, run
-from weft.core.errors import BuildError, ModelUnavailable, ReasoningError
+from weft.core.errors import BuildError, ModelUnavailable, ReasoningError, SourceError
 from weft.core.events import Event, GraphGrew, NodeLogged, RunStarted
 from weft.core.fakes import FakeClock, FakeModel, MemoryStore, Reply
 from weft.core.ids import NodeId
@@ -190,10 +191,48 @@ def test_python_says_the_same_as_the_file() -> None:
 
 def test_a_setting_that_is_none_is_told_at_its_place() -> None:
     flow = loads(NODE % "{strategy: chorus, settings: {mod: x}}")
-    with pytest.raises(weft.core.errors.SourceError, match="chorus has no setting 'mod'") as raised:
+    with pytest.raises(SourceError, match="chorus has no setting 'mod'") as raised:
         flow.check()
     assert "mood" in (raised.value.hint or "")
     assert raised.value.column == 1 + (NODE % "{strategy: chorus, settings: {mod: x}}").index("x}}")
+
+
+SCORED = """
+name: scored
+models: {small: local:smollm2-135m-instruct}
+nodes:
+  a:
+    model: small
+    prompt: "How long is a river?"
+    think: {strategy: best-of, width: 3, settings: {scorer: "%s"}}
+outputs: {a: "{{ a }}"}
+"""
+SCORES = "def longest(question, sample):\n    return float(len(sample.text))\n"
+
+
+def test_functions_in_settings_are_those_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "scores.py").write_text(SCORES)
+    (tmp_path / "flow.yaml").write_text(SCORED % "./scores.py:longest")
+    flow = weft.load(tmp_path / "flow.yaml")
+    flow.check()
+    script = FakeModel(["Answer: 10", "well, Answer: 2000", "Answer: 3"])
+    assert flow.run_sync(models={"small": script}).outputs == {"a": "2000"}
+    for said, why in (("./scores.py:short", "no function 'short'"), ("./no.py:x", "no.py")):
+        (tmp_path / "flow.yaml").write_text(SCORED % said)
+        with pytest.raises(SourceError, match=why) as raised:
+            weft.load(tmp_path / "flow.yaml").check()
+        assert raised.value.line == 8
+    (tmp_path / "flow.yaml").write_text(SCORED % "../scores.py:longest")
+    with pytest.raises(SourceError, match="out of the workflow's folder"):
+        weft.load(tmp_path / "flow.yaml").check()
+
+
+def test_files_in_settings_stay_beside_the_file(tmp_path: Path) -> None:
+    text = SCORED.replace("best-of", "mirage").replace("scorer", "graph")
+    (tmp_path / "flow.yaml").write_text(text % "../../etc/passwd")
+    with pytest.raises(SourceError, match="out of the workflow's folder") as raised:
+        weft.load(tmp_path / "flow.yaml").check()
+    assert raised.value.line == 8
 
 
 def test_what_a_node_thinks_is_part_of_its_identity() -> None:

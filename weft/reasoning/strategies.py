@@ -22,7 +22,8 @@ class Entry:
 
     The function takes a `ModelClient` and `ThinkOptions`, and returns a `Strategy`. `exact` says in
     words with which models or engines it runs as it was published (empty: with none), `needs` what
-    it cannot do without.
+    it cannot do without. `files` and `functions` are settings that hold a path, and a Python
+    function or another value: workflows and the command line give them as texts.
     """
 
     make: str
@@ -30,6 +31,8 @@ class Entry:
     source: str = ""
     exact: str = "any model"
     needs: str = "a chat model"
+    files: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
 
 
 STRATEGIES: Final[Mapping[str, Entry]] = {
@@ -42,11 +45,13 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "several samples and a vote; stops when the vote is decided, sure, unanimous or settled",
         "self-consistency, ASC, ESC, short-m@k, DeepConf, Parallel-Probe (arXiv 2203.11171 and on)",
         needs="a chat model; confidence: log probabilities; probes: going on with an answer",
+        functions=("answer", "scorer"),
     ),
     "best-of": Entry(
         "weft.reasoning.sampling.strategy:make_best_of",
         "several samples, the one with the highest score; a function or the model scores",
         "best-of-n",
+        functions=("answer", "scorer"),
     ),
     "backtrack": Entry(
         "weft.reasoning.sampling.backtrack:make",
@@ -118,6 +123,7 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "sub-questions, each a chain of look-ups in a knowledge graph; checked across, with proof",
         "MIRAGE (arXiv 2508.18260)",
         needs="a knowledge graph: a file of triples (setting `graph`), or documents of triples",
+        files=("graph",),
     ),
     "abstraction": Entry(
         "weft.reasoning.abstraction.strategy:make",

@@ -54,6 +54,17 @@ def function_of(unit: Unit, reference: str) -> Function:
     return _own_function(load_file((unit.root / path).resolve()), source, name)
 
 
+def function_in(folder: FilePath, reference: str) -> Function:
+    """The plain function that a person names, `./file.py:name`; paths start at `folder`.
+
+    Raises: `ToolNotFound` or `BuildError`.
+    """
+    source, _, name = reference.rpartition(":")
+    if not is_file(source):
+        return resolve(reference, folder).function
+    return _own_function(load_file((folder / source).resolve()), source, name)
+
+
 def _own_function(module: ModuleType, source: str, name: str) -> Function:
     """A function that the file itself defines; not what it has imported from elsewhere."""
     found = getattr(module, name, None)

@@ -6,23 +6,32 @@ Asks no model.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from weft.core.errors import BuildError
 from weft.core.fakes import FakeModel
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.strategies import make_strategy
 from weft.workflow.document.thinking import ThinkSpec
+from weft.workflow.strategy_settings import settings_in
+from weft.workflow.unit import Unit
 
 _ELSEWHERE = frozenset(("strategy", "documents"))
 
 
-def options_of(spec: ThinkSpec, *, seed: int = 0, tokens_left: int | None = None) -> ThinkOptions:
-    """The options. `seed` stands in where the document gives none; no more than `tokens_left`."""
-    said = {
+def options_of(
+    unit: Unit, spec: ThinkSpec, *, seed: int = 0, tokens_left: int | None = None
+) -> ThinkOptions:
+    """What `unit` says. `seed` stands in where it gives none; no more than `tokens_left`.
+
+    Raises: `BuildError` when a function or a file that the settings name is not there.
+    """
+    said: dict[str, Any] = {
         name: value
         for name in type(spec).model_fields
         if name not in _ELSEWHERE and (value := getattr(spec, name)) is not None
     }
+    said["settings"] = settings_in(unit, spec.strategy, spec.settings)
     options = ThinkOptions(**{"seed": seed, **said})
     if tokens_left is None:
         return options

@@ -137,7 +137,7 @@ def think(
     if question is None:
         raise typer.BadParameter("give a question, or --list", param_hint="QUESTION")
     deadline_s = None if deadline is None else seconds(deadline)
-    given = {
+    given: dict[str, Any] = {
         "width": width,
         "budget": None if budget is None else token_count(budget),
         "depth": depth,
@@ -155,7 +155,9 @@ def think(
         from weft.cli.session import Wishes
         from weft.reasoning.question import Question
         from weft.workflow.documents import read_documents
+        from weft.workflow.strategy_settings import settings_here
 
+        given["settings"] = settings_here(strategy, given["settings"])
         wishes = Wishes(as_json, quiet, events, timeline, concurrency, deadline_s)
         asked = Question(
             question,

@@ -19,9 +19,9 @@ def check_strategy(unit: Unit, spec: ThinkSpec, path: Path) -> None:
         unknown = UnknownReference(f"there is no strategy `{spec.strategy}`", hint=hint)
         unit.fail(unknown, (*path, "strategy"))
     try:
-        check_thinking(spec.strategy, options_of(spec))
+        check_thinking(spec.strategy, options_of(unit, spec))
     except BuildError as error:
-        setting = next((key for key in spec.settings if repr(key) in error.message), None)
+        setting = _named(spec, error)
         place = ("strategy",) if setting is None else ("settings", setting)
         unit.fail(error, (*path, *place))
 
@@ -32,3 +32,11 @@ def check_think(unit: Unit, spec: ThinkSpec, model: str, path: Path) -> None:
         hint = "name the model that it thinks with"
         unit.fail(CycleError(f"the model `{other}` thinks already", hint=hint), path, at_key=True)
     check_strategy(unit, spec, path)
+
+
+def _named(spec: ThinkSpec, error: BuildError) -> str | None:
+    """The setting that an error is about: it quotes its name, or its value."""
+    for key, value in spec.settings.items():
+        if repr(key) in error.message or (isinstance(value, str) and value in error.message):
+            return key
+    return None

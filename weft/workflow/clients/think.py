@@ -31,5 +31,5 @@ def make(unit: Unit, name: str, client: Callable[[str], ModelClient]) -> Thought
     check_made(unit, name)
     spec = unit.document.models[name]
     assert spec.think is not None
-    options = options_of(spec.think, seed=unit.document.run.seed)
+    options = options_of(unit, spec.think, seed=unit.document.run.seed)
     return ThoughtModel(client(spec.model), spec.think.strategy, options, name=name)

@@ -6,8 +6,10 @@ import hashlib
 import json
 
 from weft.engine.node import Cache
+from weft.reasoning.strategies import STRATEGIES
 from weft.workflow.document.leaves import CallNode, ModelNode, ReduceNode, ToolNode, WorkflowNode
 from weft.workflow.document.step import Step
+from weft.workflow.document.thinking import ThinkSpec
 from weft.workflow.document.walk import walk
 from weft.workflow.sources import source_of
 from weft.workflow.unit import Unit
@@ -44,6 +46,7 @@ def _declarations(step: Step, unit: Unit) -> list[object]:
     for _, inner in walk({"": step}):
         if isinstance(inner, ModelNode) and inner.model in document.models:
             found += _model(inner.model, unit)
+            found += _thinking(inner.think, unit)
         elif isinstance(inner, ToolNode):
             for choice in inner.choices:
                 found += _tool(choice.tool, unit)
@@ -63,7 +66,21 @@ def _model(name: str, unit: Unit) -> list[object]:
     found: list[object] = [spec.model_dump(mode="json")]
     for other in spec.behind:
         found += _model(other, unit)
-    return found + _content(spec.predictor, unit)
+    return found + _content(spec.predictor, unit) + _thinking(spec.think, unit)
+
+
+def _thinking(spec: ThinkSpec | None, unit: Unit) -> list[object]:
+    """The functions and files that the settings of a strategy name."""
+    entry = None if spec is None else STRATEGIES.get(spec.strategy)
+    if spec is None or entry is None:
+        return []
+    found: list[object] = []
+    for name, value in spec.settings.items():
+        if isinstance(value, str) and name in entry.files:
+            found += _content(value, unit)
+        elif isinstance(value, str) and name in entry.functions:
+            found += _function(value, unit)
+    return found
 
 
 def _tool(text: str, unit: Unit) -> list[object]:

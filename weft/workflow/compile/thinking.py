@@ -42,7 +42,7 @@ def think(step: ModelNode, unit: Unit, services: Services) -> Work:
         # A repetition with the same seed would fail in the same way.
         seed = services.seed + (context.attempt - 1) * NEXT_SEED
         model = declared_model(client, step.model, adapter_of(step.model, unit))
-        options = options_of(said, seed=seed, tokens_left=context.tokens_left())
+        options = options_of(unit, said, seed=seed, tokens_left=context.tokens_left())
         strategy = make_strategy(said.strategy, model, options)
         thought = await strategy.work(question)(context, inputs)
         return _finally(thought, lambda thought: _value(context, step, thought))
