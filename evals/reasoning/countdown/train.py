@@ -46,7 +46,7 @@ class Plan:
     width: int = 128
     layers: int = 4
     heads: int = 4
-    batch_tokens: int = 2048
+    batch_tokens: int = 1024
     learning_rate: float = 2e-3
     warmup_steps: int = 50
     seed: int = 0
@@ -103,7 +103,7 @@ class Training:
                 at.step += 1
                 at.tokens += sum(map(len, batch))
                 at.seconds = time.monotonic() - started
-                if at.step % 50 == 0:
+                if at.step % 100 == 0:
                     self._report(recent)
                     recent = Recent()
                 if at.tokens >= self.plan.tokens:
