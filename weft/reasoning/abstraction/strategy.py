@@ -23,7 +23,7 @@ from weft.reasoning.question import Question
 from weft.reasoning.reading import labelled, read_points
 from weft.reasoning.settings import read_settings
 from weft.reasoning.thought import Thought
-from weft.reasoning.thread.asking import Asking
+from weft.reasoning.thread.asking import Asking, stopping
 from weft.reasoning.thread.said import Said
 
 _LOST: Final = "the model was told to write on two levels, not trained on such solutions"
@@ -84,6 +84,8 @@ class AbstractionStrategy:
             opening,
             max_tokens=min(self._options.max_tokens, self._steps * _TOKENS_PER_STEP),
             keep=self._options.answer_tokens,
+            lead="1.",
+            amend=stopping(f"\n{self._steps + 1}."),
         )
         steps = read_points(said.text, most=self._steps, chars=_STEP_CHARS).points
         if not steps:

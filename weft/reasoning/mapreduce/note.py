@@ -13,14 +13,15 @@ from weft.reasoning.reading import labelled, object_with
 NOTHING: Final = "NO INFORMATION"
 """What a model writes where a part says nothing about the question."""
 
-MOST_QUOTES: Final = 5
+MOST_QUOTES: Final = 3
 HIGHEST: Final = 5.0
 UNSURE: Final = 1.0
 """The confidence of a note that does not say how sure it is."""
 
 _LABELS: Final = ("Information", "Quote", "Rationale", "Answer", "Confidence", "Sources")
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
-_TEXT: Final = {"type": "string"}
+_INFORMATION_CHARS: Final = 400
+_QUOTE_CHARS: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,12 @@ class Written:
 
 def note_schema(*, quotes: bool) -> JsonSchema:
     """What a model's note can be held to; with `quotes` of the text, else with its sources."""
-    cited = {"type": "array", "items": _TEXT, "maxItems": MOST_QUOTES} if quotes else _TEXT
+    quote = {"type": "array", "items": _text(_QUOTE_CHARS), "maxItems": MOST_QUOTES}
     properties: dict[str, Any] = {
-        "information": _TEXT,
-        "quotes" if quotes else "sources": cited,
-        "rationale": _TEXT,
-        "answer": _TEXT,
+        "information": _text(_INFORMATION_CHARS),
+        "quotes" if quotes else "sources": quote if quotes else _text(_QUOTE_CHARS),
+        "rationale": _text(_QUOTE_CHARS),
+        "answer": _text(_QUOTE_CHARS),
         "confidence": {"type": "integer", "minimum": 0, "maximum": int(HIGHEST)},
     }
     return {
@@ -59,6 +60,11 @@ def note_schema(*, quotes: bool) -> JsonSchema:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def _text(chars: int) -> JsonSchema:
+    """A text that leaves room for the rest of the note."""
+    return {"type": "string", "maxLength": chars}
 
 
 def read_note(text: str) -> Written | None:

@@ -30,7 +30,7 @@ from weft.reasoning.settings import read_settings
 from weft.reasoning.thought import Thought
 from weft.reasoning.thread.asking import Asking, Job
 
-_DEFAULTS: Final = {"part_tokens": 2000, "note_tokens": 256, "parts": 512}
+_DEFAULTS: Final = {"part_tokens": 2000, "note_tokens": 320, "parts": 512}
 _LEAST_PART: Final = 32
 _LEAST_NOTE: Final = 48
 _SLACK: Final = 32

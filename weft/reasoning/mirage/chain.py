@@ -10,7 +10,7 @@ from typing import Final
 from weft.core.values import Message
 from weft.reasoning.mirage.graph import KnowledgeGraph
 from weft.reasoning.mirage.prompts import LAST, UNREADABLE, Finding, chain_messages, told
-from weft.reasoning.mirage.query import STEP_SCHEMA, Step, read_step
+from weft.reasoning.mirage.query import LAST_SCHEMA, STEP_SCHEMA, Step, read_step
 from weft.reasoning.question import Question
 from weft.reasoning.thread.asking import Asking
 
@@ -62,7 +62,7 @@ class Chain:
                 messages,
                 max_tokens=limits.step_tokens,
                 keep=limits.keep,
-                schema=STEP_SCHEMA,
+                schema=LAST_SCHEMA if last else STEP_SCHEMA,
             )
             if not said.ok:
                 break

@@ -12,7 +12,8 @@ from typing import Final, Literal
 from weft.core.values import JsonSchema
 from weft.reasoning.reading import labelled, object_with
 
-_TEXT: Final = {"type": "string"}
+_TEXT: Final = {"type": "string", "maxLength": 200}
+_ANSWER: Final = {"type": "string", "minLength": 1, "maxLength": 400}
 _ACTIONS: Final = ("look up", "connect", "answer")
 _BETWEEN: Final = re.compile(r"\s*(?:\||->|\u2192|\band\b(?=[^|]*$))\s*")
 _QUOTED: Final = " \t\n\"'`*<>[]()."
@@ -25,12 +26,24 @@ STEP_SCHEMA: Final[JsonSchema] = {
         "action": {"type": "string", "enum": list(_ACTIONS)},
         "entity": _TEXT,
         "other": _TEXT,
-        "answer": _TEXT,
+        "answer": {"type": "string", "maxLength": 400},
     },
     "required": ["thought", "action", "entity", "other", "answer"],
     "additionalProperties": False,
 }
 """What a model's step can be held to. `other` is a relation to look for, or a second entity."""
+
+LAST_SCHEMA: Final[JsonSchema] = {
+    "type": "object",
+    "properties": {
+        "thought": _TEXT,
+        "action": {"type": "string", "enum": ["answer"]},
+        "answer": _ANSWER,
+    },
+    "required": ["thought", "action", "answer"],
+    "additionalProperties": False,
+}
+"""What a model's last step can be held to."""
 
 
 @dataclass(frozen=True, slots=True)

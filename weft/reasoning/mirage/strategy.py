@@ -29,7 +29,7 @@ from weft.reasoning.question import Question
 from weft.reasoning.reading import read_points
 from weft.reasoning.settings import read_settings
 from weft.reasoning.thought import Thought
-from weft.reasoning.thread.asking import Asking, Job
+from weft.reasoning.thread.asking import Asking, Job, stopping
 
 _DEFAULTS: Final = {
     "graph": None,
@@ -121,6 +121,8 @@ class _Inquiry:
             decompose_messages(self._question, most, named),
             max_tokens=most * _TOKENS_PER_QUESTION,
             keep=self._keep,
+            lead="1.",
+            amend=stopping(f"\n{most + 1}."),
         )
         read = read_points(said.text, most=most, chars=_QUESTION_CHARS)
         if read.left_out:
@@ -176,13 +178,14 @@ class _Inquiry:
             if not answer and said.status == "failed":
                 raise ReasoningError(f"there is no answer: {said.reason}")
             why += f"; the answer is a chain's: {said.reason or 'nothing else was written'}"
-        known = [_evidence(number, fact) for number, fact in facts.items()]
+        known = tuple(_evidence(number, fact) for number, fact in facts.items())
         cited = Cited(answer) if self._question.schema else check_markers(answer, known, r"T\d+")
         if cited.forged:
             why += f"; it cited what is not there: {', '.join(cited.forged)}"
-        if known and not cited.evidence:
-            why += "; it cites nothing, so what the chains cite is listed"
         proof = {mark(number) for finding in kept for number in finding.cited}
+        made_of = tuple(piece for piece in known if piece.marker in proof) or known
+        if known and not cited.evidence:
+            why += "; it cites nothing, so the facts that it was made of are listed"
         tree, counts = self._thread.finish(cited.answer, why)
         return Thought(
             cited.answer,
@@ -191,7 +194,7 @@ class _Inquiry:
             fidelity="approximate" if self._lost else "exact",
             lost="; ".join(self._lost),
             why=why,
-            evidence=cited.evidence or tuple(piece for piece in known if piece.marker in proof),
+            evidence=cited.evidence or made_of,
         )
 
     def _facts(self, findings: Sequence[Finding]) -> dict[int, Triple]:

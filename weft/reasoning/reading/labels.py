@@ -9,12 +9,13 @@ from collections.abc import Sequence
 def labelled(text: str, labels: Sequence[str]) -> dict[str, list[str]]:
     """What stands behind each of `labels` in `text`, up to the next label or the end, in order.
 
-    Labels may be written in any case, and set in bold. Those that are not there are not in the
-    answer, nor is what stands before the first label.
+    Labels may be written in any case, numbered, and set in bold. Those that are not there are not
+    in the answer, nor is what stands before the first label.
     """
     either = "|".join(re.escape(label) for label in labels)
     begins = re.compile(
-        rf"^[ \t]*[*_#]{{0,3}}[ \t]*({either})[*_]{{0,2}}[ \t]*:[*_]{{0,2}}",
+        rf"^[ \t]*(?:\d{{1,3}}[.)][ \t]*)?[*_#]{{0,3}}[ \t]*({either})"
+        r"[*_]{0,2}[ \t]*:[*_]{0,2}",
         re.IGNORECASE | re.MULTILINE,
     )
     spelt = {label.casefold(): label for label in labels}

@@ -7,7 +7,6 @@ from typing import Final
 
 from weft.core.errors import BuildError, ReasoningError
 from weft.core.ports import ModelClient
-from weft.core.values import Message
 from weft.engine import Inputs, NodeContext, Work
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
@@ -21,7 +20,7 @@ from weft.reasoning.skeleton.prompts import (
 )
 from weft.reasoning.skeleton.suitability import read_route, unsuitable
 from weft.reasoning.thought import Thought
-from weft.reasoning.thread.asking import Asking, Job
+from weft.reasoning.thread.asking import Asking, Job, stopping
 
 _ROUTERS: Final = ("model", "rules", "off")
 _LEAST_POINTS: Final = 2
@@ -71,7 +70,11 @@ class SkeletonStrategy:
             return await self._direct(thread, question, f"no skeleton: {against}")
         tokens = min(self._options.max_tokens, self._points * _TOKENS_PER_POINT)
         skeleton = await thread.ask(
-            "skeleton", skeleton_messages(question, self._points), max_tokens=tokens
+            "skeleton",
+            skeleton_messages(question, self._points),
+            max_tokens=tokens,
+            lead="1.",
+            amend=stopping(f"\n{self._points + 1}."),
         )
         read = read_points(skeleton.text, most=self._points, chars=_POINT_CHARS)
         if len(read.points) < _LEAST_POINTS:
@@ -79,7 +82,7 @@ class SkeletonStrategy:
             return await self._direct(thread, question, f"no skeleton: {why}")
         share = min(self._options.max_tokens, thread.tokens_left // len(read.points))
         jobs = [
-            (f"point{number}", _writing(point_messages(question, read.points, number), share))
+            (f"point{number}", _writing(question, read.points, number, share))
             for number in range(1, len(read.points) + 1)
         ]
         texts = await thread.fork("points", jobs, role="point")
@@ -113,11 +116,19 @@ def make(model: ModelClient, options: ThinkOptions) -> SkeletonStrategy:
     return SkeletonStrategy(model, options)
 
 
-def _writing(messages: tuple[Message, ...], share: int) -> Job[str]:
+def _writing(question: Question, points: Sequence[str], number: int, share: int) -> Job[str]:
     async def write(thread: Asking) -> str:
-        said = await thread.ask("write", messages, max_tokens=share)
-        thread.returns(said.text)
-        return said.text
+        lead = f"{number}. {points[number - 1]}:"
+        said = await thread.ask(
+            "write",
+            point_messages(question, points, number),
+            max_tokens=share,
+            lead=lead,
+            amend=stopping(f"\n{number + 1}."),
+        )
+        text = said.text.removeprefix(lead).strip()
+        thread.returns(text)
+        return text
 
     return write
 

@@ -9,12 +9,19 @@ from __future__ import annotations
 import zlib
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, TypeVar
 
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
-from weft.core.ports import Capabilities, ModelClient, ModelRequest, Sampling, Startable
+from weft.core.ports import (
+    Capabilities,
+    ModelClient,
+    ModelRequest,
+    Sampling,
+    Startable,
+    Tokenizing,
+)
 from weft.core.values import JsonSchema, Message, Usage
 from weft.engine import Grow, Inputs, Node, NodeContext, Policy, Retry, Work, best_effort
 from weft.reasoning.allowance import Allowance
@@ -30,6 +37,12 @@ Job = Callable[["Asking"], Awaitable[T]]
 """What a thread does; it returns what its parent gets."""
 Amend = Callable[[ModelRequest], ModelRequest]
 """Changes a request before it is sent, but for how many tokens it may generate."""
+
+
+def stopping(*texts: str) -> Amend:
+    """Ends an answer before any of `texts`."""
+    return lambda request: replace(request, sampling=replace(request.sampling, stop=texts))
+
 
 UNKNOWN_WINDOW: Final = 8192
 """The window of a model that does not tell how many tokens it can hold."""
@@ -50,6 +63,14 @@ class _Tree:
     usage: Usage = field(default_factory=Usage)
     tokens: int = 0
     lost_tokens: int = 0
+
+
+class _Prompt(NamedTuple):
+    """A conversation, as token ids too where the model takes them. It ends with `lead`."""
+
+    messages: tuple[Message, ...]
+    ids: tuple[int, ...]
+    lead: str = ""
 
 
 class Asking:
@@ -127,12 +148,14 @@ class Asking:
         temperature: float | None = None,
         amend: Amend | None = None,
         watch: Watch | None = None,
+        lead: str = "",
     ) -> Said:
         """What the model answers to `messages`, asked in the node `name` of this thread.
 
         At most `max_tokens` (None: those of the options), and none of the last `keep` tokens in
         the purse. A `schema` is left out where the model cannot be held to one. `amend` may change
-        the request, `watch` is told of each piece of the answer.
+        the request, `watch` is told of each piece of the answer. `lead` is what the answer begins
+        with, and part of it, where the model can be made to go on with it.
         """
         tree = self._tree
         wanted = tree.options.max_tokens if max_tokens is None else max_tokens
@@ -141,17 +164,17 @@ class Asking:
             return Said("", "refused", 0, "no tokens are left for it")
         call: ChatCall | None = None
         try:
-            request = await self._request(name, tuple(messages), schema, temperature, granted)
+            prompt = await self._prompt(tuple(messages), lead)
+            request = self._request(name, prompt, schema, temperature, granted)
             if request is None:
                 return Said("", "refused", 0, "its prompt fills the model's window")
             call = ChatCall(tree.model, amend(request) if amend else request, watch)
             outcome = await self._node(name, call.work)
-            answer = said(outcome, call.spent)
+            answer = said(outcome, call.spent, prompt.lead)
         finally:
             tree.allowance.settle(granted, 0 if call is None else min(granted, call.spent.tokens))
             if call is not None:
                 self._note(name, call)
-        tree.lost_tokens += 0 if answer.status in ("finished", "length") else answer.tokens
         return answer
 
     async def fork(
@@ -234,18 +257,27 @@ class Asking:
         record, tree = self.record(), self._tree
         return record, tally(record, tree.usage, tree.tokens, tree.lost_tokens)
 
-    async def _request(
+    async def _prompt(self, messages: tuple[Message, ...], lead: str) -> _Prompt:
+        """`messages` with the beginning of their answer, where the model takes one."""
+        model = self._tree.model
+        ids = await encoded(model, messages)
+        if ids and lead and isinstance(model, Tokenizing):
+            return _Prompt(messages, ids + await model.encode(lead), lead)
+        if lead and not ids and self._tree.capabilities.continuation:
+            return _Prompt((*messages, Message("assistant", lead)), ids, lead)
+        return _Prompt(messages, ids)
+
+    def _request(
         self,
         name: str,
-        messages: tuple[Message, ...],
+        prompt: _Prompt,
         schema: JsonSchema | None,
         temperature: float | None,
         granted: int,
     ) -> ModelRequest | None:
         """The request for at most `granted` tokens; None where the window has no room for any."""
-        options = self._tree.options
-        ids = await encoded(self._tree.model, messages)
-        room = self.window - (len(ids) or prompt_estimate(messages))
+        options, ids = self._tree.options, prompt.ids
+        room = self.window - (len(ids) or prompt_estimate(prompt.messages))
         if not ids:  # an estimate is no reason to refuse
             room = max(room, _LEAST_ROOM)
         if room < 1:
@@ -261,7 +293,7 @@ class Asking:
         constraint = schema if self.constrains else None
         if ids:
             return ModelRequest(prompt_token_ids=ids, sampling=sampling, schema=constraint)
-        return ModelRequest(messages, sampling=sampling, schema=constraint)
+        return ModelRequest(prompt.messages, sampling=sampling, schema=constraint)
 
     async def _node(
         self, name: str, work: Work, *, kind: str = "model", spends: bool = True
@@ -278,6 +310,7 @@ class Asking:
         """Put a call that is over, in whatever way, into the record and the counts."""
         tree, spent = self._tree, call.spent
         tree.tokens += spent.tokens
+        tree.lost_tokens += spent.tokens - spent.kept
         tree.usage += spent.usage
         self._prompt_tokens = self._prompt_tokens or spent.usage.prompt_tokens
         text, ids = "".join(spent.text), tuple(spent.token_ids)

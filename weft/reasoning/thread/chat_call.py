@@ -21,9 +21,10 @@ _BYTES_PER_TOKEN: Final = 2
 
 @dataclass(slots=True)
 class Spent:
-    """What a call came to so far, whatever ends it: a stream that breaks off is not for nothing."""
+    """What a call came to so far, whatever ends it. Of its `tokens`, `kept` are its answer's."""
 
     tokens: int = 0
+    kept: int = 0
     usage: Usage = field(default_factory=Usage)
     text: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
@@ -91,6 +92,7 @@ class ChatCall:
             used = usage or Usage(completion_tokens=spent.tokens - before, requests=1)
             spent.usage += used
             context.spend(used)
+        spent.kept = spent.tokens - before
         return completion
 
     def _situated(self, context: NodeContext, request: ModelRequest) -> ModelRequest:

@@ -36,13 +36,20 @@ class Said:
         return self.status in ("finished", "length") and bool(self.text)
 
 
-def said(outcome: Outcome, spent: Spent) -> Said:
-    """What came of a call whose node ended with `outcome`, after it had `spent`."""
+def said(outcome: Outcome, spent: Spent, lead: str = "") -> Said:
+    """What came of a call whose node ended with `outcome`, after it had `spent`.
+
+    `lead`: how the answer begins; the model went on from there.
+    """
     completion = outcome.value
     if isinstance(completion, Completion):
         status: Literal["finished", "length"] = (
             "length" if completion.finish_reason == "length" else "finished"
         )
-        return Said(_REASONED.sub("", completion.text).strip(), status, spent.tokens)
+        return Said(_answer(lead, completion.text), status, spent.tokens)
     why = str(outcome.failure or f"the call was {outcome.status}")
-    return Said(_REASONED.sub("", "".join(spent.text)).strip(), "failed", spent.tokens, why)
+    return Said(_answer(lead, "".join(spent.text)), "failed", spent.tokens, why)
+
+
+def _answer(lead: str, text: str) -> str:
+    return _REASONED.sub("", lead + text).strip() if text else ""
