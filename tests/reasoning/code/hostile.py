@@ -298,6 +298,8 @@ PROGRAMS: Mapping[str, Hostile] = {
         except OSError as error:
             print("refused", error)
         print("HARM" if os.getpid() > 100 else os.getpid())
+        with open("/dev/null", "w") as nowhere:
+            print("nowhere", file=nowhere)
         """,
         "finished",
         says="refused",
@@ -331,8 +333,9 @@ PROGRAMS: Mapping[str, Hostile] = {
         import os, signal
         os.setpgid(0, 0) if os.getpgrp() != os.getpid() else None
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         for pid in (1, os.getppid(), @PID@, -1, *range(3, 3000)):
-            for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP):
+            for number in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGSTOP):
                 try:
                     os.kill(pid, number)
                 except OSError as error:

@@ -49,6 +49,17 @@ def test_an_input_that_tells_them_apart_finds_the_right_one_of_five() -> None:
     assert thought.counts.critical_path_tokens < thought.counts.total_tokens
 
 
+def test_inputs_found_for_a_pair_split_the_winners_group() -> None:
+    drafts = [written(word) for word in ("multiply", "add", "subtract")]
+    programmer = Programmer(drafts, inputs=[[2, 2]], separating=[[2, 2], [3, 3]])
+    thought = solve(programmer, width=3)
+    assert thought.answer == "add\n"
+    assert thought.why.endswith(
+        "1 of 1 pairs won, 1 played; among these, 1 of 1 pairs won, 1 played"
+    )
+    assert thought.key == thought.samples[0].key == thought.samples[1].key
+
+
 def test_where_no_new_input_separates_a_known_one_does() -> None:
     thought = solve(Programmer(DRAFTS, inputs=[[1, 1], [2, 3]], separating=[]))
     assert thought.answer == "add\n"

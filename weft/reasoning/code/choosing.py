@@ -10,15 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from weft.reasoning.code.bench import Bench
-from weft.reasoning.code.distinguishing import ByInput
+from weft.reasoning.code.clusters import keyed
 from weft.reasoning.code.made import made_inputs
-from weft.reasoning.code.outputs import Output
 from weft.reasoning.code.problem import Problem
-from weft.reasoning.code.program import digest
+from weft.reasoning.code.separating import BySeparation
 from weft.reasoning.code.tested import ByTests
 from weft.reasoning.question import Question
 from weft.reasoning.selection.majority import Majority
-from weft.reasoning.selection.pairwise import Pairwise
 from weft.reasoning.selection.scored import BestOf
 from weft.reasoning.selection.selector import Selected, Selector
 from weft.reasoning.thought import Sample
@@ -30,7 +28,7 @@ _MADE: Final = 8
 _COMPARING: Final[Mapping[str, Make]] = {
     "majority": lambda _, __, ___: Majority(),
     "tests": lambda bench, problem, _: BestOf(ByTests(bench, problem, _MADE)),
-    "sstar": lambda bench, problem, inputs: Pairwise(ByInput(bench, problem, inputs)),
+    "sstar": BySeparation,
 }
 CHOICES: Final = ("first", *_COMPARING)
 """Ways to choose: the first; the one whose outputs most others have; by tests that the model
@@ -62,11 +60,11 @@ async def choose(
         return Choice(_first(samples, best, problem), tuple(samples))
     made = await made_inputs(thread, problem, _MADE)
     inputs = tuple(dict.fromkeys((*(test.given for test in problem.tests), *made)))
-    keyed = await _keyed(thread, bench, best, inputs)
+    compared = await keyed(thread.context, "outputs", bench, best, inputs)
     selector = _COMPARING[how](bench, problem, inputs)
-    selected = await selector.select(thread, question, keyed)
+    selected = await selector.select(thread, question, compared)
     why = f"{_passing(best, samples, problem)}; {how}: {selected.why}"
-    by_index = {sample.index: sample for sample in keyed}
+    by_index = {sample.index: sample for sample in compared}
     return Choice(
         replace(selected, why=why), tuple(by_index.get(each.index, each) for each in samples)
     )
@@ -91,19 +89,3 @@ def _passing(best: Sequence[Sample], samples: Sequence[Sample], problem: Problem
         return f"{len(best)} of {len(samples)} answers hold a program"
     passed = round((best[0].score or 0.0) * tests)
     return f"{len(best)} of {len(samples)} programs pass {passed} of {tests} public tests"
-
-
-async def _keyed(
-    thread: Asking, bench: Bench, samples: Sequence[Sample], inputs: Sequence[str]
-) -> list[Sample]:
-    """`samples` with keys that are equal where all outputs are; None: it has no output at all."""
-    programs = list(dict.fromkeys(sample.text for sample in samples))
-    rows = await bench.table(thread.context, "outputs", programs, inputs)
-    keys = {program: _key(row) for program, row in zip(programs, rows, strict=True)}
-    return [replace(sample, key=keys[sample.text]) for sample in samples]
-
-
-def _key(row: Sequence[Output]) -> str | None:
-    if not any(output.ok for output in row):
-        return None
-    return digest("\0".join(output.text if output.ok else "\1" for output in row))

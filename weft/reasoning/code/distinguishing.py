@@ -29,12 +29,19 @@ class ByInput:
     def __init__(self, bench: Bench, problem: Problem, known: Sequence[str]) -> None:
         self._bench = bench
         self._problem = problem
-        self._known = known
+        self._known = tuple(known)
+        self._made: set[str] = set()
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """All inputs that are known by now, in an order that no timing changes."""
+        return (*self._known, *sorted(self._made.difference(self._known)))
 
     async def compare(self, thread: Asking, _: Question, one: Sample, other: Sample) -> float:
         """See `Distinguisher.compare`. Raises: `SandboxError`."""
         asked = separate_messages(self._problem, one.text, other.text)
         made = await asked_inputs(thread, "separate", self._problem, asked)
+        self._made.update(made)
         for given in (*made, *self._known):
             outputs = [await self._bench.output(sample.text, given) for sample in (one, other)]
             if outputs[0].text == outputs[1].text and outputs[0].ok == outputs[1].ok:

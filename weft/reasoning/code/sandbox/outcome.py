@@ -25,7 +25,8 @@ class Ran:
 
     `why` says it in words. `stdout` and `stderr` are what was printed until then, at most
     `output_bytes` of each, bytes that are no UTF-8 replaced. `seconds` from start to end, `cpu_s`
-    processor time of the program and of those it waited for, `peak_bytes` the most memory seen.
+    processor time of the program and of those it waited for (0 when it was ended from outside),
+    `peak_bytes` the most memory seen.
     """
 
     status: Status

@@ -25,6 +25,8 @@ _SEALS: Final = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fc
 def live(order: Order, enclosure: Enclosure, go: int, tell: int) -> NoReturn:
     """Be the first process, from `go` (a byte to read) to the program's end; tell what happened."""
     try:
+        # The kernel keeps from a first process what it does not handle; Python handles SIGINT.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.read(go, 1):  # nothing comes when the keeper died before we could die with it
             _tell(tell, _lived(order, enclosure, tell))

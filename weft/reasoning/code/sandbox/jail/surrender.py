@@ -17,6 +17,7 @@ from weft.reasoning.code.sandbox.limits import Limits
 
 _STACK_BYTES: Final = 8 * 1024 * 1024
 _PENDING_SIGNALS: Final = 256
+_NO_CORE: Final = 1  # too small for a file; 0 would still let a crash start the system's collector
 _HIGHEST_DESCRIPTOR: Final = 1 << 16
 
 
@@ -53,7 +54,7 @@ def _most(limits: Limits, processes: int) -> dict[int, int]:
         resource.RLIMIT_FSIZE: limits.file_bytes,
         resource.RLIMIT_STACK: _STACK_BYTES,
         resource.RLIMIT_SIGPENDING: _PENDING_SIGNALS,
-        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_CORE: _NO_CORE,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_NICE: 0,

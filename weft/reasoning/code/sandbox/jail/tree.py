@@ -59,7 +59,7 @@ def build_tree(reads: Iterable[str], box_bytes: int, box_files: int, owner: int)
     os.chdir("/")
     for device in _DEVICES:
         _show(device)
-        restrict_mount(device, MOUNT_NOSUID, recursive=False)
+        restrict_mount(device, MOUNT_RDONLY | MOUNT_NOSUID, recursive=False)
     shown = _outermost(real.values())
     for path in shown:
         _show(path)
