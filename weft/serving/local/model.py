@@ -8,10 +8,10 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 from weft.core.errors import CapabilityError, ModelNotFound, ModelUnavailable
-from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
+from weft.core.ports.model import Capabilities, Layout, ModelEvent, ModelRequest
 from weft.core.values import AUTOREGRESSIVE, Completion, Message
 from weft.serving.deadline import Deadline
 from weft.serving.local.failure import converted
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _TOP_LOGPROBS = 100
+_TURNING = frozenset({"llama", "mistral", "qwen2", "qwen3"})
 
 
 class LocalModel:
@@ -40,7 +41,13 @@ class LocalModel:
     A schema is enforced token by token and excludes `stop`. An answer that reaches `max_tokens`
     before its JSON is complete is a `ModelOutputError`, retryable where a second draw may be
     shorter. A grammar is enforced in the same way; text that was cut off by `max_tokens` says so by
-    its finish reason. `extra` takes `ignore_eos`: write on to `max_tokens`.
+    its finish reason.
+
+    Requests with `attention` are decoded as workers of one group; one that was cancelled or failed
+    leaves the others' views at once, but for its finished steps; one that has ended stays. A group
+    that is not full after `options.group_wait_s` is a `ModelTimeout`. A placed prompt takes over
+    what running and recent requests have computed of it. `extra` takes `ignore_eos`: write on to
+    `max_tokens`.
 
     Raises: `ModelNotFound` when `name_or_path` leads to no model.
     """
@@ -86,6 +93,8 @@ class LocalModel:
             continuation=True,
             stop_token_ids=True,
             top_logprobs=_TOP_LOGPROBS,
+            placement=True,
+            layouts=_layouts(self.path),
             max_context_tokens=self._context_tokens(),
         )
 
@@ -190,9 +199,20 @@ def _needs(error: ImportError) -> CapabilityError:
 
 
 def _trained_context(path: Path) -> int | None:
+    tokens = _config(path).get("max_position_embeddings")
+    return tokens if isinstance(tokens, int) else None
+
+
+def _layouts(path: Path) -> tuple[Layout, ...]:
+    """Those that a model of this kind is known to take; of others a group's first request tells."""
+    return get_args(Layout) if _config(path).get("model_type") in _TURNING else ()
+
+
+def _config(path: Path) -> dict[str, object]:
     try:
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-        tokens = config.get("max_position_embeddings")
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError) as error:
         raise ModelNotFound(f"{path}/config.json cannot be read: {error}") from error
-    return tokens if isinstance(tokens, int) else None
+    if not isinstance(config, dict):
+        raise ModelNotFound(f"{path}/config.json cannot be read: it is no object")
+    return config
