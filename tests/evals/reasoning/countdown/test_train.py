@@ -1,0 +1,81 @@
+"""The trainer on a toy model: budget, resumption, and what it never sees."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="training needs torch")
+
+import torch
+
+from evals.reasoning.countdown import train
+from evals.reasoning.countdown.sequences import SMALL, training_texts, unseen_problems
+from evals.reasoning.countdown.trace import Node
+from evals.reasoning.countdown.vocabulary import compact_tokenizer
+
+TOY = train.Plan("apr", tokens=1500, width=32, layers=1, heads=2, batch_tokens=512)
+TOKENIZER = compact_tokenizer()
+
+
+@pytest.fixture(autouse=True)
+def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "POOL_PROBLEMS", 4)
+
+
+def test_a_run_keeps_to_its_tokens_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    first = train.Training(TOY, tmp_path).run()
+    assert 1500 <= first.tokens < 1500 + 512
+    steps = first.step
+    again = train.Training(replace(TOY, tokens=2500), tmp_path)
+    assert (again.at.step, again.at.tokens) == (steps, first.tokens)
+    assert again.run().tokens >= 2500
+    about = json.loads((tmp_path / "training.json").read_text("utf-8"))
+    assert about["position"]["step"] == again.at.step > steps
+    assert about["plan"]["material"] == "apr"
+
+
+def test_a_run_may_begin_with_weights(tmp_path: Path) -> None:
+    train.Training(TOY, tmp_path / "base").run()
+    begun = train.Training(replace(TOY, material="sos"), tmp_path / "twin", tmp_path / "base")
+    base = train.Training(TOY, tmp_path / "base")
+    for name, weights in begun.model.state_dict().items():
+        assert torch.equal(weights, base.model.state_dict()[name])
+    assert begun.at.tokens == 0
+
+
+def test_pools_are_the_same_every_time_and_within_the_window() -> None:
+    plan = replace(TOY, window=100)
+    pools = [list(train.pool(plan, index, TOKENIZER)) for index in (0, 0, 1)]
+    assert pools[0] == pools[1] != pools[2]
+    rows = [row for batch in pools[0] for row in batch]
+    assert max(map(len, rows)) <= 100
+    assert all(row[0] == TOKENIZER.bos_token_id for row in rows)
+    assert all(len(batch) * max(map(len, batch)) <= 512 for batch in pools[0])
+
+
+@pytest.mark.parametrize("material", ["steps", "apr", "sos"])
+def test_every_material_is_made_of_fresh_problems(material: train.Material) -> None:
+    keys = {problem.key for problem in unseen_problems(40)}
+    texts = list(training_texts(material, train.RECIPE, 1, 3, keys, len))
+    openings = [Node.root(problem).opening for problem in unseen_problems(40)]
+    assert len(texts) >= 3
+    assert not any(opening in text for opening in openings for text in texts)
+
+
+def test_unseen_problems_are_in_range_and_held_out() -> None:
+    unseen = unseen_problems(20)
+    assert all(max(problem.numbers) <= SMALL.most for problem in unseen)
+    assert {problem.key for problem in unseen} <= train.HELD_OUT
+
+
+def test_numbers_begin_apart() -> None:
+    model = train.LlamaForCausalLM(train.configuration(TOY, TOKENIZER))
+    train.lay_out_numbers(model, TOKENIZER)
+    ids = TOKENIZER.convert_tokens_to_ids([str(n) for n in range(100)])
+    rows = torch.nn.functional.normalize(model.get_input_embeddings().weight[ids], dim=1)
+    alike = rows @ rows.T - 2 * torch.eye(100)
+    assert float(alike.max().detach()) < 0.99
