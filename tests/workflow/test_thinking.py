@@ -273,6 +273,27 @@ def test_a_model_that_thinks_is_a_model_for_every_node(model: str) -> None:
     assert weft.loads(flow.to_yaml()).document == flow.document
 
 
+def test_a_node_of_a_model_that_thinks_has_its_threads_and_slots() -> None:
+    trace = Trace()
+    flow = loads('  a: {model: careful, prompt: "{{ topic }}", schema: integer}', head=CAREFUL)
+    clock = FakeClock()
+    result = run(
+        flow,
+        lambda _: Reply("7", per_token_s=1.0),
+        clock=clock,
+        listeners=[trace],
+        limits={"small": 1},
+    )
+    assert result.outputs == {"a": 7}
+    assert trace.wall_s == 3.0  # three calls, one at a time
+    assert [node.info.kind for node in trace.nodes.values()].count("thread") == 3
+
+
+def test_what_a_model_that_thinks_cannot_do_is_the_failure_of_the_node() -> None:
+    flow = loads('  a: {model: careful, prompt: "{{ topic }}", stop: [x]}', head=CAREFUL)
+    assert "careful thinks: no `stop`" in run(flow).missing["a"]
+
+
 def test_weft_think_is_one_call() -> None:
     started: list[Any] = []
 

@@ -14,6 +14,7 @@ from weft.core.ports import (
     Tokenizing,
 )
 from weft.core.values import Message
+from weft.workflow.unit import Unit
 
 
 def declared_model(client: ModelClient, name: str, adapter: str | None = None) -> ModelClient:
@@ -24,6 +25,13 @@ def declared_model(client: ModelClient, name: str, adapter: str | None = None) -
     if isinstance(client, Tokenizing):
         return _TokenizingModel(client, client, name, adapter)
     return _DeclaredModel(client, name, adapter)
+
+
+def adapter_of(model: str, unit: Unit) -> str | None:
+    """The adapter that calls of the model which `unit` calls `model` go to."""
+    declared = unit.document.models.get(model)
+    served = declared is not None and declared.use in ("openai", "vllm")
+    return declared.options.get("adapter") if declared and served else None
 
 
 class _DeclaredModel:

@@ -23,9 +23,11 @@ from weft.core.ports import (
     TextDelta,
 )
 from weft.core.values import Completion, Message
+from weft.engine import Work
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
+from weft.reasoning.strategy import Strategy
 from weft.workflow.chat_only import check_chat_only
 from weft.workflow.heard import HeardRuns
 from weft.workflow.question_run import ANSWER, AskSettings
@@ -77,10 +79,7 @@ class ThoughtModel:
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `ModelClient`. Raises: also `InputError`, and `RunError`s that name the thread."""
-        self._check(request)
-        options = _options(self._options, request.sampling)
-        strategy = make_strategy(self._strategy, self._client, options)
-        question = question_of(request)
+        strategy, question = self._asked(request)
         told = _Told()
         async with self._runs.start(
             lambda listener: ThoughtRun(
@@ -101,8 +100,21 @@ class ThoughtModel:
             yield TextDelta(answer)
         yield Completion(answer, usage=usage, model=self._name, reasoning="".join(told.said))
 
+    def work(self, request: ModelRequest) -> Work:
+        """The thought about `request` as the work of a node, for runs that are under way already.
+
+        Its value is a `Thought`. Raises: what `generate` raises before it begins.
+        """
+        strategy, question = self._asked(request)
+        return strategy.work(question)
+
     async def aclose(self) -> None:
         await self._runs.aclose()
+
+    def _asked(self, request: ModelRequest) -> tuple[Strategy, Question]:
+        self._check(request)
+        options = _options(self._options, request.sampling)
+        return make_strategy(self._strategy, self._client, options), question_of(request)
 
     def _check(self, request: ModelRequest) -> None:
         if self._runs.closed:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from weft.core.errors import CycleError
 from weft.core.ports import ModelClient
 from weft.workflow.clients.behind import check_behind, thinker
+from weft.workflow.declared_model import adapter_of, declared_model
 from weft.workflow.document.declarations import ModelSpec
 from weft.workflow.thinking_options import options_of
 from weft.workflow.thought_model import ThoughtModel
@@ -32,4 +33,5 @@ def make(unit: Unit, name: str, client: Callable[[str], ModelClient]) -> Thought
     spec = unit.document.models[name]
     assert spec.think is not None
     options = options_of(unit, spec.think, seed=unit.document.run.seed)
-    return ThoughtModel(client(spec.model), spec.think.strategy, options, name=name)
+    base = declared_model(client(spec.model), spec.model, adapter_of(spec.model, unit))
+    return ThoughtModel(base, spec.think.strategy, options, name=name)

@@ -12,9 +12,13 @@ from weft.core.ids import item
 from weft.core.ports import Delta, ModelRequest, Sampling, Startable, TextDelta, complete
 from weft.core.values import Completion, JsonSchema, Message, ToolSpec
 from weft.engine.node import Grow, Inputs, Node, NodeContext, Policy, Retry, Work, best_effort
+from weft.reasoning.thought import Thought
+from weft.workflow.compile.followed import followed, told
 from weft.workflow.compile.services import Services
+from weft.workflow.declared_model import adapter_of
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.expressions import template, value_template
+from weft.workflow.thought_model import ThoughtModel
 from weft.workflow.unit import Unit
 from weft.workflow.values import violation
 
@@ -69,6 +73,8 @@ class _Ask:
             tools = await self._services.tools.offered(self._unit, self._step.tools)
             request = self._request(context, inputs, None if seed is None else seed + offset, tools)
             client = self._services.models.client(self._unit, self._step.model)
+            if isinstance(client, ThoughtModel):
+                return await self._thought(client, request, context, inputs)
             if isinstance(client, Startable):
                 await client.start(context.log)
 
@@ -81,6 +87,17 @@ class _Ask:
             return self._value(completion, request.tools)
 
         return work
+
+    async def _thought(
+        self, client: ThoughtModel, request: ModelRequest, context: NodeContext, inputs: Inputs
+    ) -> Any:
+        """The value, thought about in threads of this node and not in a run of their own."""
+
+        def value(thought: Thought) -> Any:
+            told(context, thought)
+            return self._value(Completion(thought.answer), ())
+
+        return followed(await client.work(request)(context, inputs), value)
 
     def _request(
         self,
@@ -120,13 +137,6 @@ class _Ask:
             return completion.text
         cut_off = completion.finish_reason == "length"
         return parsed(completion.text, self._step.output_schema, cut_off=cut_off)
-
-
-def adapter_of(model: str, unit: Unit) -> str | None:
-    """The adapter that calls of the model which `unit` calls `model` go to."""
-    declared = unit.document.models.get(model)
-    served = declared is not None and declared.use in ("openai", "vllm")
-    return declared.options.get("adapter") if declared and served else None
 
 
 def _smaller(wanted: int | None, left: int | None) -> int | None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from weft.engine.node import Ask, Grow, Inputs, NodeContext, Skip, Then, Work
+from weft.engine.node import Inputs, NodeContext, Work
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
 from weft.reasoning.thought import Thought
-from weft.workflow.compile.model import NEXT_SEED, adapter_of, parsed
+from weft.workflow.compile.followed import followed, told
+from weft.workflow.compile.model import NEXT_SEED, parsed
 from weft.workflow.compile.services import Services
-from weft.workflow.declared_model import declared_model
+from weft.workflow.declared_model import adapter_of, declared_model
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.documents import documents_of
 from weft.workflow.expressions import template, value_template
@@ -45,32 +44,13 @@ def think(step: ModelNode, unit: Unit, services: Services) -> Work:
         options = options_of(unit, said, seed=seed, tokens_left=context.tokens_left())
         strategy = make_strategy(said.strategy, model, options)
         thought = await strategy.work(question)(context, inputs)
-        return _finally(thought, lambda thought: _value(context, step, thought))
+        return followed(thought, lambda thought: _value(context, step, thought))
 
     return work
 
 
 def _value(context: NodeContext, step: ModelNode, thought: Thought) -> Any:
-    counts = thought.counts
-    lost = f"; {thought.lost}" if thought.lost else ""
-    context.log(
-        f"{counts.total_tokens:,} tokens in {counts.threads} threads, "
-        f"{counts.critical_path_tokens:,} one after another; {thought.why}{lost}"
-    )
+    told(context, thought)
     if step.output_schema is None:
         return thought.answer
     return parsed(thought.answer, step.output_schema)
-
-
-def _finally(result: Any, convert: Callable[[Any], Any]) -> Any:
-    """`convert` of a work's value, also where the work grows nodes or asks before it has one."""
-    if isinstance(result, (Grow, Ask)):
-        return replace(result, then=_then(result.then, convert))
-    return result if isinstance(result, Skip) else convert(result)
-
-
-def _then(then: Then | None, convert: Callable[[Any], Any]) -> Then:
-    async def work(context: NodeContext, value: Any) -> Any:
-        return _finally(value if then is None else await then(context, value), convert)
-
-    return work
