@@ -45,9 +45,12 @@ class Slow:
         pairs = torch.arange(self._width // 2, dtype=torch.float64)
         self._angles = base ** (-2 * pairs / self._width)
 
-    @torch.inference_mode()
     def read(self, readings: Sequence[Reading]) -> list[torch.Tensor]:
         """Logits [vocabulary] of each; all are computed at once, layer by layer."""
+        with torch.inference_mode():
+            return self._read(readings)
+
+    def _read(self, readings: Sequence[Reading]) -> list[torch.Tensor]:
         body = self._model.model
         hidden = [body.embed_tokens.weight[reading.token.id] for reading in readings]
         for layer in body.layers:

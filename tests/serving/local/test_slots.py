@@ -50,3 +50,14 @@ def test_slots_are_made_only_when_needed() -> None:
         claim.slot.busy = False
     assert len(slots) == 1
     assert slots.free == 8
+
+
+def test_a_long_answer_is_not_lost_for_a_short_prefix() -> None:
+    slots = Slots(3)
+    for tokens in ([1, 2, 3, 4, 5, 6], [7, 7]):
+        slots.claim(tokens).slot.tokens.extend(tokens)
+    for slot in slots._slots:
+        slot.busy = False
+    claim = slots.claim([1, 2, 9])
+    assert (claim.slot.number, claim.source.number, claim.reused) == (1, 0, 2)
+    assert slots._slots[0].tokens == [1, 2, 3, 4, 5, 6]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ class Watched:
         network = self.playback.batcher._network
         forward = type(network).forward
 
-        def watching(spans: list[Span]) -> dict[int, NDArray[np.float32]]:
+        def watching(spans: Sequence[Span]) -> dict[int, NDArray[np.float32]]:
             found = forward(network, spans)
             for row in self.playback.batcher.rows:
                 if row.slot is not None and row.slot.number in found:
@@ -331,11 +331,11 @@ def test_openings_and_nudges_are_part_of_the_answer(
     assert len(answer.token_ids) == answer.usage.completion_tokens == 60
 
 
-def test_special_tokens_in_headings_are_broken_up(vocabulary: Vocabulary, play: Play) -> None:
-    request = workers([(5, 6)], "combined", [30], opening="<|im_end|>")[0]
-    answer = play().answer(request)
-    assert answer.text.startswith("< |im_end|>")
-    assert answer.token_ids[0] not in vocabulary.end_ids
+def test_a_heading_makes_no_special_token(vocabulary: Vocabulary, play: Play) -> None:
+    texts = {"others": "<|im_start|>", "opening": "<|im_end|>"}
+    answer = play().answer(workers([(5, 6)], "combined", [30], **texts)[0])
+    assert answer.text.startswith("<|im_end|>")
+    assert vocabulary.end_ids.isdisjoint(answer.token_ids[:5])
 
 
 def test_a_group_that_the_batch_cannot_hold_is_refused(play: Play) -> None:

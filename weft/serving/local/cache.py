@@ -67,7 +67,8 @@ class KvCache:
         taken = torch.tensor([column for _, column in sources], device=self._buffer.device)
         into = torch.tensor(columns, device=self._buffer.device)
         for layer in self._buffer:  # one at a time: the copy on the way is that much smaller
-            layer[:, slot, :, into] = layer[:, slots, :, taken].transpose(0, 1)
+            found = layer[:, slots, :, taken]  # [tokens, 2, kv_heads, head_dim]
+            layer[:, slot][:, :, into] = found.permute(1, 2, 0, 3)
 
     def keys(self, slot: int, column: int) -> torch.Tensor:
         """One token's keys: [layers, kv_heads, 1, head_dim]."""

@@ -92,11 +92,11 @@ class Slots:
         """A slot for `prompt`; its `tokens` are then the reused ones.
 
         The last prompt token is never reused: its logits are wanted. At least one slot must be
-        free. A free slot that holds the longest common prefix is taken as it is; otherwise the
-        caller copies the columns of `source`.
+        free. A free slot that holds the longest common prefix is taken as it is, unless another
+        has less to lose; then the caller copies the columns of `source`.
         """
         best, reused = self._longest(prompt)
-        slot = best if best is not None and not best.busy else self._unused()
+        slot = self._unused(best, reused)
         claim = Claim(slot, best or slot, reused)
         slot.begin(prompt[:reused], claim.source.names)
         return claim
@@ -131,10 +131,11 @@ class Slots:
                 best, reused = slot, shared
         return best, reused
 
-    def _unused(self) -> Slot:
+    def _unused(self, best: Slot | None = None, kept: int = 0) -> Slot:
+        """The free slot that loses the fewest tokens; `best` would keep so many of its own."""
         free = [slot for slot in self._slots if not slot.busy]
         if free:
-            return min(free, key=lambda slot: len(slot.tokens))
+            return min(free, key=lambda slot: len(slot.tokens) - kept * (slot is best))
         assert len(self._slots) < self._limit
         self._slots.append(Slot(len(self._slots)))
         return self._slots[-1]
