@@ -17,6 +17,7 @@ from weft.reasoning.runtime.tree import Tree
 from weft.reasoning.thread.context import Context
 from weft.reasoning.thread.record import Segment, ThreadState
 from weft.reasoning.thread.thread import Thread
+from weft.reasoning.thread.tokens import Reading
 
 LEAD_TOKENS: Final = 32
 """What closing tags and a lead-in take in the window, with room to spare."""
@@ -35,6 +36,7 @@ class Speaker:
         self._fresh: tuple[int, ...] = ()
         self._call: Call | None = None
         self._calls = 0
+        self._stops: tuple[str, ...] = ()
         self.weight = 1.0
         self.primed = asyncio.Event()
 
@@ -104,19 +106,32 @@ class Speaker:
 
         Raises: `ModelError`, `ReasoningError` when it gives no answer.
         """
-        tree, thread = self._tree, self._thread
-        thread.move(ThreadState.DECODING)
+        self._thread.move(ThreadState.DECODING)
         call = await self._asked(context, granted, stops, schema)
-        completion = call.completion
-        thread.move(ThreadState.READY)
-        if completion is None:
+        reading = await self._read(call)
+        self._thread.move(ThreadState.READY)
+        if reading is None:
             return Output((), "spent")
-        reading = await tree.tokens.read(completion, stops)
+        return Output(await self._tree.tokens.pieces(self._fresh), reading.ended, reading.stop)
+
+    async def _read(self, call: Call) -> Reading | None:
+        """Take what `call` wrote into the context; None when it came to no completion."""
+        tokens, thread, completion = self._tree.tokens, self._thread, call.completion
+        if completion is None:
+            self._lose(call)
+            return None
+        reading = await tokens.read(completion, self._stops)
+        self._lose(call, kept=call.latest)
         thread.context = thread.context.plus(reading.ids, reading.text)
         ids = completion.token_ids or reading.ids
         thread.note(Segment(ids, reading.text, tokens=call.latest))
         self._fresh += reading.ids
-        return Output(await tree.tokens.pieces(self._fresh), reading.ended, reading.stop)
+        return reading
+
+    def _lose(self, call: Call, *, kept: int = 0) -> None:
+        """`call` is dealt with; what it cost is kept for the record, but for the `kept` tokens."""
+        self._call = None
+        self._thread.note(Segment((), "", role="lost", tokens=call.used - kept))
 
     async def _asked(
         self,
@@ -131,14 +146,15 @@ class Speaker:
         node = inside(context.scope, f"say{self._calls}")
         seed = tree.seed(thread.id, self._calls) if thread.spec.seed is None else thread.spec.seed
         call = self._call = tree.call(thread.context, stops, granted, seed, schema)
+        self._stops = stops
         call.primed = self.primed
         context.append([call.node(node, self.weight)])
         outcome = await context.outcome(node)
-        self.settle()
-        self._note_lost(call.used - (0 if call.completion is None else call.latest))
+        self._pay(call)
         failure = outcome.failure
         if call.completion is not None or failure is None or failure.error == "BudgetExceeded":
             return call
+        self._lose(call)
         raise ReasoningError(
             f"{tree.model.model} gave no answer: {failure}",
             node=node,
@@ -148,27 +164,26 @@ class Speaker:
 
     # -- counting ----------------------------------------------------------------------------
 
-    def settle(self) -> Call | None:
-        """Pay for the call that was under way, if there is one, with all that it generated."""
-        call, self._call = self._call, None
-        if call is not None:
-            self.primed.set()
-            self._purse.settle(call.granted, call.used)
-            self._thread.generated += call.used
-        return call
+    def _pay(self, call: Call) -> None:
+        """Pay for all that `call` generated; it has ended."""
+        self.primed.set()
+        self._purse.settle(call.granted, call.used)
+        self._thread.generated += call.used
+        call.granted = 0
 
     async def salvage(self) -> None:
         """The thread was cut off: keep what was streamed, and pay for it. Raises: `ModelError`."""
-        call = self.settle()
-        if call is None or call.completion is not None:
+        call = self._call
+        if call is None:
             return
-        self._note_lost(call.used - call.latest)
+        if call.granted:
+            self._pay(call)
+        if call.completion is not None:
+            await self._read(call)
+            return
         tokens, thread = self._tree.tokens, self._thread
         ids = tuple(call.streamed) or await tokens.encode(call.text)
         text = await tokens.decode(ids)
+        self._lose(call, kept=call.latest)
         thread.context = thread.context.plus(ids, text)
         thread.note(Segment(ids, text, role="cut off", tokens=call.latest))
-
-    def _note_lost(self, tokens: int) -> None:
-        """Keep for the record what attempts cost whose text is not kept."""
-        self._thread.note(Segment((), "", role="lost", tokens=tokens))
