@@ -230,15 +230,18 @@ def _cells(figures: Lookup, case: str, system: str) -> str:
 def panel(axes: Axes, figures: Lookup) -> None:
     """Accuracy over the critical path on AIME24, the area of a point its total tokens."""
     case = "aime24_sc16"
-    for system in systems_of(16):
-        path = figures(case, system, "critical_path_tokens")
-        accuracy = figures(case, system, "accuracy")
-        total = figures(case, system, "total_tokens")
-        if path is None or accuracy is None or total is None:
+    named = {
+        (figures(case, system, "critical_path_tokens") or 0.0): system for system in systems_of(16)
+    }
+    for place, (path, system) in enumerate(sorted(named.items())):
+        accuracy, total = (figures(case, system, m) for m in ("accuracy", "total_tokens"))
+        if accuracy is None or total is None:
             continue
-        own = system == "cancel_decided"
-        axes.scatter(path, accuracy, s=total / 1000, color="#0b6e4f" if own else "#5b7db1")
-        axes.annotate(system, (path, accuracy), (5, 5), textcoords="offset points", fontsize=7)
+        colour = "#0b6e4f" if system == "cancel_decided" else "#5b7db1"
+        axes.scatter(path, accuracy, s=total / 1000, color=colour)
+        beside = (-8, 12 if place % 2 else -18)
+        axes.annotate(system, (path, accuracy), beside, textcoords="offset points", fontsize=8)
+    axes.set_ylim(0.74, 0.86)
     axes.set_xscale("log")
     axes.set_xlabel("tokens on the critical path")
     axes.set_ylabel("accuracy")

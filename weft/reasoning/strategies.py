@@ -45,13 +45,13 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "several samples and a vote; stops when the vote is decided, sure, unanimous or settled",
         "self-consistency, ASC, ESC, short-m@k, DeepConf, Parallel-Probe (arXiv 2203.11171 and on)",
         needs="a chat model; confidence: log probabilities; probes: going on with an answer",
-        functions=("answer", "scorer"),
+        functions=("answer", "scorer", "selector"),
     ),
     "best-of": Entry(
         "weft.reasoning.sampling.strategy:make_best_of",
         "several samples, the one with the highest score; a function or the model scores",
         "best-of-n",
-        functions=("answer", "scorer"),
+        functions=("answer", "scorer", "selector"),
     ),
     "backtrack": Entry(
         "weft.reasoning.sampling.backtrack:make",

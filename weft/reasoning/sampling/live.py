@@ -63,7 +63,6 @@ class Drawn:
     voters: tuple[int, ...]
     weights: Mapping[int, float] | None
     why: str
-    cancelled_tokens: int
     failures: tuple[str, ...] = ()
     proxy: bool = False
 
@@ -243,13 +242,11 @@ class Drawing:
         voters = decision.voters
         if voters is None:
             voters = tuple(branch.index for branch in self._pool.ended)
-        lost = sum(s.tokens for s in samples if s.status == "cancelled")
         return Drawn(
             samples,
             voters,
             decision.weights,
             decision.why,
-            lost,
             tuple(d.said.reason for d in self._draws if d.said is not None and d.said.reason),
             any(draw.listening.proxy for draw in self._draws),
         )

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from weft.core.values import Message
+from weft.reasoning.asked import asked, conversation
 from weft.reasoning.question import Question
-from weft.reasoning.reading import fenced
 
 PROMPT_VERSION: Final = "sample-1"
 
@@ -33,11 +33,7 @@ RECHECK_TURN: Final = (
 
 def question_messages(question: Question, instruction: str = INSTRUCTION) -> tuple[Message, ...]:
     """The question after its documents, then the instruction, unless it has a schema."""
-    documents = [
-        f"Document {document.name}:\n{fenced(document.text)}" for document in question.documents
-    ]
-    asked = [*documents, question.text]
+    text = asked(question)
     if instruction and question.schema is None:
-        asked.append(instruction)
-    opening = (Message("system", question.system),) if question.system.strip() else ()
-    return (*opening, Message("user", "\n\n".join(asked)))
+        text += f"\n\n{instruction}"
+    return conversation(question, "", text)

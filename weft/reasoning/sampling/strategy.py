@@ -147,7 +147,7 @@ class SampleStrategy:
             answer,
             chosen.key,
             record,
-            replace(counts, cancelled_tokens=counts.cancelled_tokens + drawn.cancelled_tokens),
+            counts,
             tuple(replace(s, score=scores.get(s.index, s.score)) for s in drawn.samples),
             "approximate" if drawn.proxy else "exact",
             _PROXY if drawn.proxy else "",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.values import Message
+from weft.reasoning.asked import asked, conversation
 from weft.reasoning.question import Question
 from weft.reasoning.reading import fenced
 
@@ -57,9 +58,8 @@ def excerpt(text: str, chars: int = EXCERPT_CHARS) -> str:
 
 
 def _messages(
-    question: Question, rules: str, shown: Sequence[tuple[str, str]], asked: str
+    question: Question, rules: str, shown: Sequence[tuple[str, str]], request: str
 ) -> tuple[Message, ...]:
-    system = "\n\n".join(part for part in (question.system.strip(), rules) if part)
-    blocks = [("Question", question.text), *shown]
+    blocks = [("Question", asked(question)), *shown]
     texts = "\n\n".join(f"{title}:\n{fenced(text)}" for title, text in blocks)
-    return (Message("system", system), Message("user", f"{texts}\n\n{asked}"))
+    return conversation(question, rules, f"{texts}\n\n{request}")

@@ -48,14 +48,15 @@ ASKING: Final = frozenset(("best", "best-weighted", "pairwise", "synthesis"))
 
 
 def make_selector(given: object, needs: Needs) -> Selector:
-    """The selector that a setting names, or the setting itself when it is one.
+    """The selector that a setting names; the setting itself when it is one, or what makes one.
 
     Raises: `BuildError`, which lists the selectors.
     """
     if isinstance(given, str) and given in _SELECTORS:
         return _SELECTORS[given](needs)
-    if not isinstance(given, str) and hasattr(given, "select"):
-        return cast("Selector", given)
+    made = given() if isinstance(given, type) else given
+    if not isinstance(made, str) and hasattr(made, "select"):
+        return cast("Selector", made)
     close = get_close_matches(str(given), _SELECTORS, n=1)
     meant = f"did you mean {close[0]!r}? " if close else ""
     raise BuildError(
