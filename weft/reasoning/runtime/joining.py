@@ -48,7 +48,7 @@ async def join(
             return await _appended(tokens, old, parts, computed)
         case Replace(since=since, parts=parts):
             before = await tokens.back_to(old, since)
-            return await _appended(tokens, before or old, parts, computed)
+            return await _appended(tokens, before, parts, computed)
         case NewRoot(opening=opening):
             chat, added = await tokens.open(opening)
             written = sum(len(child.body) for child in children) if opening.messages else 0

@@ -111,8 +111,7 @@ class Runner:
         """Decode until a pause; the grammar says what the output means."""
         grammar, thread = self._tree.grammar, self.thread
         if move.cut is not None:
-            before = await self._tree.tokens.back_to(thread.context, move.cut)
-            thread.restart(before or thread.context)
+            thread.restart(await self._tree.tokens.back_to(thread.context, move.cut))
         await self.speaker.write(move.parts, "written")
         self._pauses += 1
         if self._pauses > 4 * self._tree.options.rounds + 16:

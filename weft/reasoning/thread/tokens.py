@@ -174,17 +174,17 @@ class Tokens:
         rest = text[len(await lengths.text(low)) :]
         return low, await self._client.encode(rest) if rest else ()
 
-    async def back_to(self, context: Context, since: str) -> Context | None:
-        """`context` before the last `since` that was written in it; None: there is none."""
+    async def back_to(self, context: Context, since: str) -> Context:
+        """`context` before the last `since` that was written in it; all of it without one."""
         if since in self.marks.ids:
             number = self.marks.ids[since]
             if number not in context.ids:
-                return None
+                return context
             kept = len(context.ids) - 1 - context.ids[::-1].index(number)
             return context.cut(kept, await self.decode(context.ids[:kept]))
         at = context.text.rfind(since)
         if at < 0:
-            return None
+            return context
         kept, tail = await self.fit(context.ids, context.text[:at])
         before = context.cut(kept, await self.decode(context.ids[:kept]))
         return before.plus(tail, context.text[len(before.text) : at])
