@@ -385,6 +385,16 @@ def test_a_helper_may_call_helpers_as_deep_as_is_allowed() -> None:
     assert ask(model, Question("?"), depth=3, rounds=2).counts.depth == 3
 
 
+@pytest.mark.parametrize("depth", [0, 1])
+def test_calls_that_are_too_deep_are_done_by_whoever_calls(depth: int) -> None:
+    parts = {"What is 2+2?": CALLS, "What is 3+3?": "Answer: 6"}
+    model, seen = chatting(lambda text: once(text) if "<Sub" in text else CALLS, parts)
+    thought = ask(model, Question("?"), depth=depth)
+    assert thought.answer == "10"
+    assert thought.counts.depth == depth
+    assert ("do this part yourself" in seen[1]) is (depth == 0)
+
+
 def test_an_answer_comes_when_tokens_run_out() -> None:
     model, seen = chatting(lambda text: "42" if text.endswith("Answer:") else "thinking " * 99, {})
     thought = ask(model, Question("?"), max_tokens=50, answer_tokens=20)

@@ -80,13 +80,16 @@ class Messages(Protocol):
 class Apr(Grammar):
     """Spawn blocks are replaced by results, as published; what a message is, `messages` knows.
 
-    `levels` of sub-searches inside one another are possible; deeper spawn blocks are plain text.
+    In sub-searches below `levels` a spawn block is plain text; None: the caps of the thought decide
+    how deep they may be.
     """
 
     name = "apr"
     marks = TAGS
 
-    def __init__(self, messages: Messages, *, levels: int, also: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, messages: Messages, *, levels: int | None = None, also: tuple[str, ...] = ()
+    ) -> None:
         self.messages = messages
         self.levels = levels
         self.also = also
@@ -104,7 +107,8 @@ class Apr(Grammar):
         """A spawn block at the end calls sub-searches; any other end is the search's own."""
         if output.stop == RESULTS:
             return Continue(cut=RESULTS, parts=(Text(f"{CALLING}\n"),))
-        calls = _calls(thread.text) if thread.depth < self.levels else None
+        spawns = self.levels is None or thread.depth < self.levels
+        calls = _calls(thread.text) if spawns else None
         if calls is None or output.ended not in ("end", "stop"):
             return self._ended(thread, output)
         children = {call: self.messages.child(thread, call) for call in calls}
@@ -119,7 +123,7 @@ class Apr(Grammar):
         return Replace(CALLING, self._results(parent, children))
 
     def refuse(self, thread: Thread, fork: Fork, reason: str) -> Move:  # noqa: ARG002
-        """Sub-searches that may not be started have found nothing."""
+        """Sub-searches that may not be started are results too."""
         return Continue(cut=CALLING, parts=self._results(thread, ()))
 
     def conclude(self, thread: Thread) -> Parts:
@@ -177,7 +181,7 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
         case "text":
             from weft.reasoning.protocols.apr_text import TextMessages
 
-            grammar = Apr(TextMessages(options), levels=options.depth)
+            grammar = Apr(TextMessages(options))
             lost = "the model was told about sub-searches, not trained to search with them"
             return GrammarStrategy(grammar, model, options, lost_by_prompt=lost)
         case "nodes":
