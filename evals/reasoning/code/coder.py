@@ -19,6 +19,7 @@ from weft.reasoning.code.outputs import canonical
 
 _MADE: Final = 5
 """How many inputs or tests it makes when asked for some."""
+_TITLES: Final = ("Input", "Result of A", "Result of B")
 _SECTION: Final = r"{title}:\n(`+)\n(.*?)\n\1"
 
 
@@ -52,7 +53,7 @@ class Coder:
         """What it says to `request`."""
         system, asked = request.messages[0].content, request.messages[-1].content
         random = Random(f"{self._exercise.name} {self._seed} {system} {asked}")
-        if "Two programs were run" in system:
+        if "for which they print different" in system:
             return self._judged(asked, random)
         if "Two programs were written" in system:
             return json.dumps({"inputs": random.sample(self._exercise.pool, 2)})
@@ -67,16 +68,18 @@ class Coder:
         return {"input": given, "expected": self._exercise.result(other)}
 
     def _judged(self, asked: str, random: Random) -> str:
-        given = json.loads(_section("Input", asked))
-        right = canonical(json.dumps(self._exercise.result(given), sort_keys=True))
-        verdicts = [letter for letter in "AB" if _section(f"Result of {letter}", asked) == right]
-        verdict = verdicts[0] if verdicts else "neither"
+        given, one, other = (_under(title, asked) for title in _TITLES)
+        ahead = 0
+        for place, written in enumerate(given[-len(one) :]):
+            result = self._exercise.result(json.loads(written))
+            right = canonical(json.dumps(result, sort_keys=True))
+            ahead += (one[place] == right) - (other[place] == right)
+        verdict = "A" if ahead > 0 else "B" if ahead < 0 else "neither"
         if random.random() >= self._skill.judge:
             verdict = {"A": "B", "B": "A"}.get(verdict, random.choice("AB"))
         return f"Verdict: {verdict}"
 
 
-def _section(title: str, asked: str) -> str:
-    """What stands under the last `title` in a prompt."""
-    found = re.findall(_SECTION.format(title=re.escape(title)), asked, re.DOTALL)
-    return str(found[-1][1])
+def _under(title: str, asked: str) -> list[str]:
+    """What stands under each `title` in a prompt."""
+    return [found[1] for found in re.findall(_SECTION.format(title=title), asked, re.DOTALL)]

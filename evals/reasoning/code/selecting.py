@@ -32,6 +32,8 @@ SKILLS: Final = {
 """Cases: how often programs are right; tests are at a rate of 0.75, judgements at 0.8 or 0.6."""
 CHOICES: Final = ("first", "majority", "tests", "sstar")
 WIDTH: Final = 8
+_TOKENS: Final = 100
+"""What each program is said to have cost, so that no tie is decided by it."""
 
 
 class Choosing:
@@ -118,7 +120,7 @@ async def _measured(coder: Coder, examiner: Examiner) -> dict[str, tuple[float, 
     samples = []
     for index, program in enumerate(coder.programs(WIDTH)):
         failed = len(await examiner.bench.failures(program))
-        draft = Draft(program, failed, 0, len(program) // 4, program)
+        draft = Draft(program, failed, 0, _TOKENS, program)
         samples.append(draft.sample(index, len(examiner.problem.tests)))
     right = [await examiner.right(sample.text) for sample in samples]
     best = max(sample.score or 0.0 for sample in samples)

@@ -72,9 +72,8 @@ def test_the_programmer_errs_at_the_stated_rates() -> None:
     assert Coder(exercise, Skill(0.2), 3).programs(8) == Coder(exercise, Skill(0.2), 3).programs(8)
 
     def judged(seed: int) -> bool:
-        asked = judge_messages(
-            problem_of(exercise.question()), "[[[1, 2], [2, 3]]]", "7", "[[1, 3]]"
-        )
+        cases = [("[[[1, 2], [2, 3]]]", "7", "[[1, 3]]"), ("[[]]", "0", "[]")]
+        asked = judge_messages(problem_of(exercise.question()), cases)
         return Coder(exercise, Skill(0.2), seed).answer(ModelRequest(asked)) == "Verdict: B"
 
     assert 0.7 < sum(map(judged, range(200))) / 200 < 0.9

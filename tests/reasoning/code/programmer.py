@@ -80,7 +80,7 @@ class Programmer:
         system, asked = request.messages[0].content, request.messages[-1].content
         if "went wrong" in asked:
             return self._mended
-        if "Two programs were run" in system:
+        if "for which they print different" in system:
             return self._judged(asked)
         if "write 8 valid" in system:
             return self._replies["write {number} valid"]
@@ -90,12 +90,15 @@ class Programmer:
         return next(self._drafts)
 
     def _judged(self, asked: str) -> str:
-        given = re.search(r"Input:\n`+\n(.*?)\n`+\n\nResult of A", asked, re.DOTALL)
-        results = re.findall(r"Result of [AB]:\n`+\n(.*?)\n`+", asked, re.DOTALL)
-        assert given is not None
-        right = str(sum(int(number) for number in re.findall(r"-?\d+", given[1])))
-        verdict = "A" if results[0] == right else "B" if results[1] == right else "neither"
-        return f"I compute {right}.\nVerdict: {verdict}"
+        titles = ("Input", "Result of A", "Result of B")
+        pattern = r"\n\n".join(rf"{title}:\n`+\n(.*?)\n`+" for title in titles)
+        cases = re.findall(pattern, asked)
+        assert 1 <= len(cases) <= 3
+        ahead = 0
+        for given, *results in cases:
+            right = str(sum(int(number) for number in re.findall(r"-?\d+", given)))
+            ahead += (results[0] == right) - (results[1] == right)
+        return f"I computed.\nVerdict: {'A' if ahead > 0 else 'B' if ahead < 0 else 'neither'}"
 
 
 def problem(*tests: tuple[object, object], function: str = "add") -> Question:

@@ -15,15 +15,18 @@ from weft.reasoning.question import Question
 from weft.reasoning.thought import Sample
 from weft.reasoning.thread.asking import Asking
 
+Case = tuple[str, Output, Output]
+"""An input, and what two programs make of it."""
+_SHOWN: Final = 3
 _VERDICT: Final = re.compile(r"verdict\W{0,6}(a|b|neither)\b", re.IGNORECASE)
 
 
 class ByInput:
     """Implements `Distinguisher`: samples' texts are programs.
 
-    The model is asked for an input that separates two programs; they are run on it, and where they
-    print different results, the model judges which is right. `known` are inputs to fall back on.
-    A program that has no result where the other has one is worse.
+    The model is asked for inputs that separate two programs; they are run, and of up to three
+    inputs on which they print different results the model judges which are right. `known` are
+    inputs to fall back on. A program that never has a result where the other has one is worse.
     """
 
     def __init__(self, bench: Bench, problem: Problem, known: Sequence[str]) -> None:
@@ -42,22 +45,28 @@ class ByInput:
         asked = separate_messages(self._problem, one.text, other.text)
         made = await asked_inputs(thread, "separate", self._problem, asked)
         self._made.update(made)
-        for given in (*made, *self._known):
+        cases = []
+        for given in dict.fromkeys((*made, *self._known)):
             outputs = [await self._bench.output(sample.text, given) for sample in (one, other)]
-            if outputs[0].text == outputs[1].text and outputs[0].ok == outputs[1].ok:
-                continue
-            return await self._judged(thread, given, *outputs)
-        thread.returns("no input separates them")
-        return 0.0
+            if outputs[0] != outputs[1]:
+                cases.append((given, outputs[0], outputs[1]))
+            if len(cases) == _SHOWN:
+                break
+        return await self._judged(thread, cases)
 
-    async def _judged(self, thread: Asking, given: str, one: Output, other: Output) -> float:
-        if one.ok != other.ok:
-            ahead = 1.0 if one.ok else -1.0
+    async def _judged(self, thread: Asking, cases: Sequence[Case]) -> float:
+        if not cases:
+            thread.returns("no input separates them")
+            return 0.0
+        failing = {(first.ok, second.ok) for _, first, second in cases}
+        if failing in ({(True, False)}, {(False, True)}):
+            ahead = 1.0 if failing == {(True, False)} else -1.0
         else:
-            messages = judge_messages(self._problem, given, one.shown(), other.shown())
-            said = await thread.ask("judge", messages, temperature=0.0)
-            ahead = read_verdict(said.text)
-        thread.returns(f"{given!r}: {one.shown()!r} or {other.shown()!r}: {ahead:+g}")
+            shown = [(given, first.shown(), second.shown()) for given, first, second in cases]
+            messages = judge_messages(self._problem, shown)
+            ahead = read_verdict((await thread.ask("judge", messages, temperature=0.0)).text)
+        given, first, second = cases[0]
+        thread.returns(f"{given!r}: {first.shown()!r} or {second.shown()!r}: {ahead:+g}")
         return ahead
 
 

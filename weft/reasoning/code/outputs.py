@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from weft.reasoning.code.sandbox.outcome import Ran
@@ -16,12 +16,12 @@ _SHOWN_CHARS: Final = 400
 class Output:
     """What came of one program with one input: `text` as `canonical` writes it, if `ok`.
 
-    `why`: in words, why there is no output.
+    `why`: in words, why there is no output; it is no part of what is compared.
     """
 
     text: str
     ok: bool = True
-    why: str = ""
+    why: str = field(default="", compare=False)
 
     def shown(self) -> str:
         """For a prompt: the beginning, or what went wrong."""

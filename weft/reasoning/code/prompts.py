@@ -60,9 +60,9 @@ _SEPARATE: Final = (
     'different results. {form} Reply with one JSON object: {{"inputs": [...]}} with up to three.'
 )
 _JUDGE: Final = (
-    "Two programs were run on one input of a programming problem and printed different results. "
-    "Work out the right result for this input yourself, step by step. Then end with one line: "
-    "`Verdict: A`, `Verdict: B`, or `Verdict: neither`."
+    "Two programs for one problem were run on inputs for which they print different results. Work "
+    "out the right result for each input yourself, step by step. Then say which program is right "
+    "more often, in a last line: `Verdict: A`, `Verdict: B`, or `Verdict: neither`."
 )
 _READS: Final = (
     "An input is a text, exactly as the program reads it; the result is the text it prints."
@@ -149,10 +149,11 @@ def separate_messages(problem: Problem, one: str, other: str) -> Messages:
     return _messages("", rules, problem, guide, "Write the inputs.")
 
 
-def judge_messages(problem: Problem, given: str, one: str, other: str) -> Messages:
-    """Asks which of two results is right."""
-    guide = [("Input", given), ("Result of A", one), ("Result of B", other)]
-    return _messages("", _JUDGE, problem, guide, "Which result is right?")
+def judge_messages(problem: Problem, cases: Sequence[tuple[str, str, str]]) -> Messages:
+    """Asks which of two programs is right; a case is an input, and the results of A and B."""
+    titles = ("Input", "Result of A", "Result of B")
+    guide = [part for case in cases for part in zip(titles, case, strict=True)]
+    return _messages("", _JUDGE, problem, guide, "Which program is right?")
 
 
 def _form(problem: Problem) -> str:

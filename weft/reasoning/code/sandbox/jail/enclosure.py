@@ -6,7 +6,6 @@ As root directly, otherwise inside a user namespace. What cannot be had is told,
 from __future__ import annotations
 
 import os
-import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -58,7 +57,7 @@ def enclose() -> Enclosure:
 def _enclosed() -> Enclosure:
     outer = os.geteuid()
     # A user that nobody else is: its processes can be counted, and it owns no file of the system.
-    nobody = None if outer else _FIRST_UNUSED_USER + secrets.randbelow(1 << 28)
+    nobody = None if outer else _FIRST_UNUSED_USER + int.from_bytes(os.urandom(3), "big")
     if nobody and not _why_not(_PROCESSES):
         return _with_network(Enclosure(nobody))
     why = _own_users()
