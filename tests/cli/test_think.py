@@ -150,14 +150,17 @@ def test_the_trace_as_json(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [child["state"] for child in fork["fork"]] == ["done", "done"]
 
 
-def test_no_trace_after_a_failure_but_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trace_of_a_failure_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     down = FakeModel([Reply("x", error=ModelUnavailable("gone"))])
     result = typed(monkeypatch, down, "--trace", "t.md", "--width", "1", "--json")
     assert result.exit_code == 1
     found = json.loads(result.stdout)
     assert found["thought"] is None
     assert "nobody said anything" in found["missing"]["answer"]
-    assert Path("t.md").read_text() == ""
+    text = Path("t.md").read_text("utf-8")
+    assert "No answer: `ReasoningError: nobody said anything" in text
+    typed(monkeypatch, down, "--trace", "t.json", "--width", "1", "--quiet")
+    assert "nobody said anything" in json.loads(Path("t.json").read_text("utf-8"))["why"]
 
 
 def test_events_and_timeline_are_those_of_every_run(

@@ -227,9 +227,14 @@ class _Thinking:
         return self._run.thought
 
     def _write(self) -> None:
-        """Write the tree of threads, where that is asked for and there is one."""
-        from weft.cli.threads.trace_file import write_trace
+        """Write the tree of threads, where that is asked for, or why there is none."""
+        from weft.cli.threads.trace_file import write_failure, write_trace
 
-        thought = self._thought()
-        if self._trace is not None and thought is not None:
-            write_trace(self._trace, self._strategy, self._question.text, thought)
+        if self._trace is None:
+            return
+        question, thought = self._question.text, self._thought()
+        if thought is not None:
+            write_trace(self._trace, self._strategy, question, thought)
+        else:
+            why = "nothing was asked" if self._run is None else self._run.why_not
+            write_failure(self._trace, self._strategy, question, why)

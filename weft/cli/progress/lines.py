@@ -78,6 +78,8 @@ class LineProgress:
 
     def _finished(self, event: NodeFinished) -> str | None:
         node, outcome = self._trace.nodes[event.node], event.outcome
+        if outcome.ok and self._in_a_thread(node):
+            return None
         wide = self._wide_scope(event.node)
         if wide is not None and outcome.status != "failed":
             return self._counted(node, wide)
@@ -88,11 +90,22 @@ class LineProgress:
             line += f" in {duration(event.at_s - node.started_s)}"
         if outcome.attempts > 1:
             line += f" after {outcome.attempts} attempts"
-        if node.usage.tokens:
-            line += f", {amount(node.usage.tokens, 'token')}"
+        if tokens := self._tokens(node):
+            line += f", {amount(tokens, 'token')}"
         if outcome.failure is not None:
             line += f": {one_line(str(outcome.failure), _WIDTH)}"
         return line
+
+    def _tokens(self, node: NodeTrace) -> int:
+        """What the node itself spent, with the calls that it has no lines of their own for."""
+        inside = [self._trace.nodes[child] for _, child in node.ended_children]
+        calls = [child for child in inside if self._in_a_thread(child)]
+        return node.usage.tokens + sum(call.usage.tokens for call in calls)
+
+    def _in_a_thread(self, node: NodeTrace) -> bool:
+        """True for a call that a thread makes: the thread's own line tells enough."""
+        parent = None if node.info.parent is None else self._trace.nodes.get(node.info.parent)
+        return node.info.kind == "model" and parent is not None and parent.info.kind == "thread"
 
     def _counted(self, node: NodeTrace, wide: NodeTrace) -> str | None:
         """A line at each tenth of a wide map."""

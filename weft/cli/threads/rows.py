@@ -1,6 +1,6 @@
 """The threads of a run as rows: what each does, what it wrote. Draws nothing.
 
-A model call is part of the thread that makes it; one that no thread makes is a row of its own.
+A model call is part of the thread that makes it; the thought itself is the first thread.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from weft.cli.speech import Speech
 from weft.core.ids import NodeId
 from weft.engine.trace import NodeTrace, Trace
 
-_THREADS: Final = frozenset(("thread", "sample", "think"))
+_THREADS: Final = frozenset(("thread", "think"))
 _ENDS: Final = {"succeeded": "done", "skipped": "left out"}
 
 
@@ -31,31 +31,22 @@ class ThreadRow:
 
     @property
     def state(self) -> str:
-        """queued, waiting (for threads of its own), writing, working, or how it ended."""
+        """queued, reading, writing, waiting (for its threads), working, or how it ended."""
         if self.node.outcome is not None:
             return _ENDS.get(self.node.outcome.status, self.node.outcome.status)
-        own = self.calls or [self.node]
-        if any(call.phase is not None and call.streamed_tokens for call in own):
+        if any(call.phase is not None and call.streamed_tokens for call in self.calls):
             return "writing"
         if any(child.node.outcome is None for child in self.children):
             return "waiting"
-        if any(call.phase is not None for call in own if call is not self.node):
+        if any(call.phase is not None for call in self.calls):
             return "reading"
-        return "working" if self.node.phase is not None and not self._queued else "queued"
-
-    @property
-    def _queued(self) -> bool:
-        return any(call.ended is None and not call.phases for call in self.calls)
+        queued = any(call.ended is None for call in self.calls) or self.node.phase is None
+        return "queued" if queued else "working"
 
     @property
     def tokens(self) -> int:
         """How many tokens its own calls have generated."""
         return sum(max(call.usage.completion_tokens, call.streamed_tokens) for call in self.calls)
-
-    @property
-    def ended(self) -> bool:
-        """True when it is over."""
-        return self.node.outcome is not None
 
     def words(self, speech: Speech) -> str:
         """The end of what it wrote last."""
@@ -66,22 +57,18 @@ class ThreadRow:
 
 def thread_rows(trace: Trace) -> list[ThreadRow]:
     """A row for each thread, each below the one that forked it, in declared order."""
-    rows: dict[NodeId, ThreadRow] = {}
     owner: dict[NodeId, ThreadRow | None] = {}
     top: list[ThreadRow] = []
     for node in trace.nodes.values():
         parent = None if node.info.parent is None else owner.get(node.info.parent)
-        call = node.info.kind == "model"
-        if not call and node.info.kind not in _THREADS:
-            owner[node.info.id] = parent
-        elif call and parent is not None and parent.node.info.kind != "think":
-            parent.calls.append(node)
-            owner[node.info.id] = parent
-        else:
+        if node.info.kind in _THREADS:
             row = _row(node, parent)
-            row.calls += [node] if call else []
-            rows[node.info.id] = owner[node.info.id] = row
+            owner[node.info.id] = row
             (top if parent is None else parent.children).append(row)
+        else:
+            owner[node.info.id] = parent
+            if node.info.kind == "model" and parent is not None:
+                parent.calls.append(node)
     return list(_nested(top))
 
 

@@ -24,12 +24,35 @@ _BACKTICKS = re.compile("`+")
 
 def write_trace(path: Path, strategy: str, question: str, thought: Thought) -> None:
     """Write it: JSON where `path` ends in .json, else Markdown. Raises: `InputError`."""
-    as_json = path.suffix.lower() == ".json"
-    text = (_json if as_json else _markdown)(strategy, question, thought)
+    _write(path, (_json if _is_json(path) else _markdown)(strategy, question, thought))
+
+
+def write_failure(path: Path, strategy: str, question: str, why: str) -> None:
+    """Write why there is no thought, so that no older file is taken for this one.
+
+    Raises: `InputError`.
+    """
+    if _is_json(path):
+        found = {"strategy": strategy, "question": question, "answer": None, "why": why}
+        _write(path, _as_text(found))
+    else:
+        lines = [f"# A thought by {_inline(strategy)}", "", f"No answer: {_inline(why, 1_000)}", ""]
+        _write(path, "\n".join([*lines, "## Question", "", *_fenced(question)]))
+
+
+def _is_json(path: Path) -> bool:
+    return path.suffix.lower() == ".json"
+
+
+def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _as_text(found: object) -> str:
+    return json.dumps(harmless_json(found), ensure_ascii=False, indent=2) + "\n"
 
 
 def _json(strategy: str, question: str, thought: Thought) -> str:
@@ -45,7 +68,7 @@ def _json(strategy: str, question: str, thought: Thought) -> str:
         "samples": [dataclasses.asdict(sample) for sample in thought.samples],
         "tree": None if thought.tree is None else thought.tree.as_json(),
     }
-    return json.dumps(harmless_json(found), ensure_ascii=False, indent=2) + "\n"
+    return _as_text(found)
 
 
 def _markdown(strategy: str, question: str, thought: Thought) -> str:
