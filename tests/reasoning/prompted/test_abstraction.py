@@ -44,7 +44,7 @@ def test_the_solution_begins_like_the_outline_so_that_its_prompt_is_cached() -> 
     assert second[-2].content == OUTLINE
 
 
-@pytest.mark.parametrize("outline", ["", "I do not know.", "Answer: 3"])
+@pytest.mark.parametrize("outline", ["", "I do not know.", "Answer: 3", "1. It is three"])
 def test_without_an_outline_the_question_is_solved_directly(outline: str) -> None:
     def reply(system: str, user: str) -> str:
         return outline if user.endswith("numbered lines.") else pupil(system, user)
@@ -63,6 +63,14 @@ def test_five_hundred_steps_are_cut_to_those_allowed() -> None:
     model = scripted(reply)
     told("abstraction", model, QUESTION, settings={"steps": 3}, max_tokens=9999)
     assert model.requests[1].messages[-2].content == "1. Step 0\n2. Step 1\n3. Step 2"
+
+
+def test_an_answer_may_be_stated_in_a_sentence() -> None:
+    def reply(system: str, user: str) -> str:
+        return "So the answer is 3." if "the other level" in user else pupil(system, user)
+
+    thought = told("abstraction", scripted(reply), QUESTION).thought
+    assert (thought.answer, thought.counts.requests) == ("3", 2)
 
 
 @pytest.mark.parametrize("solution", ["no label at all", "Answer:", "2 + 2 = 4\nAnswer: "])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ MAIN = (
     "<sync/>\nSo choose."
 )
 PARTS = {"cats": " They purr.</async>", "dogs": " They bark.</async>"}
+CHILD = re.compile(r"<async>(\n[^\n]*: )?$")
 
 
 def writer(
@@ -27,12 +30,10 @@ def writer(
 
     def script(prompt: tuple[int, ...], request: ModelRequest) -> str | TokenReply:
         text = model.spell(prompt).rpartition("<|assistant|>")[2]
-        if text.endswith("<async>"):
+        if CHILD.search(text):
             topic = text.rpartition('topic="')[2].partition('"')[0]
             return TokenReply(PARTS.get(topic, "x"), per_token_s=slow)
-        written = text
-        for part in PARTS.values():
-            written = written.replace(f"\n<async>{part}", "")
+        written = re.sub(r"\n<async>.*?</async>", "", text, flags=re.DOTALL)
         written = written.replace("<sync/>\n\n", "<sync/>\n")
         return main[len(written) :] if main.startswith(written) else ""
 
@@ -63,7 +64,7 @@ def test_what_was_promised_stands_in_its_place(tags: bool) -> None:
 def test_the_main_thread_goes_on_while_promises_are_kept() -> None:
     model = writer(slow=1.0, per_token_s=0.01)
     thought = pasta(model)
-    mains = [r for r in model.requests if not model.spell(r.prompt_token_ids).endswith("<async>")]
+    mains = [r for r in model.requests if not CHILD.search(model.spell(r.prompt_token_ids))]
     assert len(mains) == 6
     assert thought.answer.endswith("So choose.")
     assert thought.counts.critical_path_tokens < thought.counts.total_tokens
@@ -104,14 +105,26 @@ def test_a_promise_that_is_never_kept_is_cut_at_twice_its_length() -> None:
 
     def script(prompt: tuple[int, ...], _: ModelRequest) -> TokenReply | str:
         text = model.spell(prompt).rpartition("<|assistant|>")[2]
-        return TokenReply("na ", endless=True) if text.endswith("<async>") else main[len(text) :]
+        return TokenReply("na ", endless=True) if CHILD.search(text) else main[len(text) :]
 
     model = TokenModel(script)
     thought = pasta(model)
     assert thought.answer.startswith("A na")
     assert thought.answer.endswith("B")
-    children = [r for r in model.requests if model.spell(r.prompt_token_ids).endswith("<async>")]
+    children = [r for r in model.requests if CHILD.search(model.spell(r.prompt_token_ids))]
     assert [request.sampling.max_tokens for request in children] == [40]
+
+
+@pytest.mark.parametrize("nested", ['<promise topic="x"/> c', "<sync/> c"])
+def test_a_promise_inside_a_promise_ends_it(nested: str) -> None:
+    def script(prompt: tuple[int, ...], _: ModelRequest) -> str:
+        text = model.spell(prompt).rpartition("<|assistant|>")[2]
+        return f"b {nested}" if CHILD.search(text) else 'A <promise topic="t"/> D'[len(text) :]
+
+    model = TokenModel(script)
+    thought = pasta(model)
+    assert thought.answer == "A b D"
+    assert thought.counts.threads == 2
 
 
 def test_tags_in_the_question_promise_nothing() -> None:

@@ -18,6 +18,7 @@ from weft.reasoning.abstraction.prompts import (
     direct_messages,
     outline_messages,
 )
+from weft.reasoning.answers import answer_text
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.reading import labelled, read_points
@@ -29,6 +30,7 @@ from weft.reasoning.thread.said import Said
 _LOST: Final = "the model was told to write on two levels, not trained on such solutions"
 _TOKENS_PER_STEP: Final = 40
 _STEP_CHARS: Final = 300
+_LEAST_STEPS: Final = 2
 
 
 class AbstractionStrategy:
@@ -60,6 +62,7 @@ class AbstractionStrategy:
         keep = self._options.answer_tokens
         solved = await thread.ask("concrete", messages, keep=keep)
         answer = (labelled(solved.text, ("Answer",)).get("Answer") or [""])[-1]
+        answer = answer or answer_text(solved.text, whole=False) or ""
         if question.schema is not None or not answer or solved.status != "finished":
             answer = await self._last(thread, question, messages, solved) or answer
         if not answer and solved.status == "failed":
@@ -88,8 +91,8 @@ class AbstractionStrategy:
             amend=stopping(f"\n{self._steps + 1}."),
         )
         steps = read_points(said.text, most=self._steps, chars=_STEP_CHARS).points
-        if not steps:
-            why = f"no outline: {said.reason or 'the model wrote no numbered lines'}"
+        if len(steps) < _LEAST_STEPS:
+            why = f"no outline: {said.reason or f'the model wrote {len(steps)} lines of it'}"
             return direct_messages(question), why
         outline = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
         messages = (*opening, Message("assistant", outline), concrete_message())

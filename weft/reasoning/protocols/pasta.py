@@ -27,7 +27,7 @@ from weft.reasoning.grammar import (
 )
 from weft.reasoning.grammar import Final as Answer
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.parts import Part, Parts, Tag, Text
+from weft.reasoning.parts import Part, Parts, Said, Tag, Text
 from weft.reasoning.protocols.tags import THINK, without
 from weft.reasoning.question import Question
 from weft.reasoning.runtime import GrammarStrategy
@@ -64,18 +64,16 @@ PROMPT_VERSION: Final = "pasta-1"
 _RULES: Final = """\
 You write an answer together with helpers, who write at the same time as you. Where a part of the \
 answer can be written without the other parts, do not write it: put a promise in its place, and go \
-on at once with what comes after it. A helper writes what you promised. Put <sync/> where you have \
-to read what was promised before you can go on, and at the end. For the question "Compare cats and \
+on at once with what comes after it. A helper writes what you promised, between <async> and \
+</async>, and nothing else. Put <sync/> where you have to read what was promised before you can go \
+on, and at the end. Never write what you promised yourself. For the question "Compare cats and \
 dogs" you would write:
 
 Both are popular pets.
 <promise topic="what cats are like" tokens="60"/>
 <promise topic="what dogs are like" tokens="60"/>
 <sync/>
-So cats suit people with little time.
-
-Never write what you promised yourself. A helper finds <async> behind the last promise, writes \
-nothing but what that promise says, and ends with </async>."""
+So cats suit people with little time."""
 _LOST: Final = (
     "the model was told about promises, not trained to make them where they pay, and the tags are"
     " plain text"
@@ -94,12 +92,12 @@ class Pasta(Grammar):
 
     def stops(self, thread: Thread) -> tuple[str, ...]:
         if thread.depth:
-            return (ASYNC_END,)
+            return (ASYNC_END, PROMISE, SYNC)
         return (_END, "\n") if thread.memory.get(_OPEN) else (PROMISE, SYNC)
 
     def classify(self, thread: Thread, output: Output) -> Move:
         if thread.depth:
-            return Return(without(thread.text, self.marks))
+            return Return(_kept(thread))
         memory = thread.memory
         memory[_NOW] = output.text
         was_open, memory[_OPEN] = memory.get(_OPEN), output.stop == PROMISE
@@ -124,8 +122,9 @@ class Pasta(Grammar):
         places.append(_Place(start, len(text), words))
         tokens = _TOKENS.search(text, start)
         most = None if tokens is None else max(_LEAST, _SLACK * int(tokens[1]))
-        header = (Text("\n"), Tag(ASYNC))
-        child = ChildSpec(words, header=header, role="promise", max_tokens=most)
+        lead = f"\n{words[0].upper()}{words[1:]}: " if thread.prompted else ""
+        header = (Text("\n"), Tag(ASYNC), Said(lead))
+        child = ChildSpec(words, header=header, role="promise", max_tokens=most, state=lead)
         return Fork((child,), detach=True)
 
     def close(self, child: Thread) -> Parts:
@@ -137,7 +136,7 @@ class Pasta(Grammar):
         memory[_BEFORE] = memory.get(_BEFORE, "") + memory.pop(_NOW, "")
         parts: list[Part] = []
         for child in children:
-            parts += (Text("\n"), Tag(ASYNC), child.body)
+            parts += (Text("\n"), Tag(ASYNC), Said(str(child.spec.state)), child.body)
         parts.append(Text("\n"))
         return Append(
             tuple(parts), Answer(self.answer(parent)) if memory.get(_ENDED) else Continue()
@@ -145,12 +144,18 @@ class Pasta(Grammar):
 
     def answer(self, thread: Thread) -> str:
         """The text with what was promised in its place; a promise that nobody kept is left out."""
-        kept = {child.key: without(child.text, self.marks) for child in thread.children}
+        kept = {child.key: _kept(child) for child in thread.children}
         text, parts, end = _text(thread), [], 0
         for place in thread.memory.get(_PLACES, ()):
             parts += [text[end : place.start], kept.get(place.key, "")]
             end = place.end
         return without(_THOUGHT.sub("", "".join((*parts, text[end:]))), self.marks)
+
+
+def _kept(child: Thread) -> str:
+    """What was written for a promise. A promise inside it is not kept: there the text ends."""
+    text = re.split(rf"{ASYNC_END}|{PROMISE}|{SYNC}", child.text, maxsplit=1)[0]
+    return without(_THOUGHT.sub("", text), (ASYNC,))
 
 
 def _text(thread: Thread) -> str:
