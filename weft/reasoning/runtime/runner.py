@@ -235,8 +235,8 @@ class Runner:
         asked = self._tree.grammar.join(thread, children)
         made = await join(self._tree.tokens, thread, children, asked, exact=self._tree.exact)
         thread.move(ThreadState.READY)
-        window = self._tree.window
-        if window is not None and len(made.context) + _LEAST_ROOM > window:
+        room = self.speaker.room_after(made.context)
+        if room is not None and room < _LEAST_ROOM:
             return await self._exhausted("its window has no room for what its children wrote")
         thread.restart(made.context)
         self.speaker.went_on(Segment(made.added.ids, made.added.text, forced=True, role="join"))

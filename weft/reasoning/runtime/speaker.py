@@ -75,13 +75,17 @@ class Speaker:
     @property
     def room(self) -> int | None:
         """How many tokens the window has left; the root keeps some of it for its answer."""
+        return self.room_after(self._thread.context)
+
+    def room_after(self, context: Context) -> int | None:
+        """How many it would have left with `context` in it."""
         window = self._tree.window
         if window is None:
             return None
         kept = 0
         if self._thread.depth == 0:
             kept = min(self._tree.options.answer_tokens + LEAD_TOKENS, window // 4)
-        return max(0, window - len(self._thread.context) - kept)
+        return max(0, window - len(context) - kept)
 
     def grant(self, most: int | None = None) -> int:
         """How many tokens the model may write next; 0: none."""
