@@ -45,7 +45,7 @@ class Order:
         plain["stdin"] = base64.b64decode(plain["stdin"])
         plain["files"] = {name: base64.b64decode(held) for name, held in plain["files"].items()}
         plain["limits"] = Limits(**plain["limits"])
-        plain["command"], plain["reads"] = tuple(plain["command"]), tuple(plain["reads"])
+        plain.update({name: tuple(plain[name]) for name in ("command", "reads", "allow")})
         return Order(**plain)
 
 

@@ -1,0 +1,78 @@
+"""What the keeper says, as an outcome; and what it is told, as values that survive the way."""
+
+from __future__ import annotations
+
+import platform
+import signal
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.profile import examples
+from weft.reasoning.code.sandbox.jail.calls import why_no_filter
+from weft.reasoning.code.sandbox.jail.numbers import call_numbers
+from weft.reasoning.code.sandbox.jail.order import Order
+from weft.reasoning.code.sandbox.keeping import Kept
+from weft.reasoning.code.sandbox.limits import Limits
+from weft.reasoning.code.sandbox.verdict import verdict
+
+LIMITS = Limits(wall_s=2.5, cpu_s=3, memory_bytes=1_000_000, output_bytes=5_000)
+
+
+@pytest.mark.parametrize(
+    ("said", "complained", "status", "why"),
+    [
+        ({"code": 0}, "", "finished", ""),
+        ({"code": 0}, "MemoryError", "finished", ""),
+        ({"code": 3}, "", "failed", "it ended with exit code 3"),
+        ({"code": 1}, "a\nKeyError: 1\n\n", "failed", "KeyError: 1"),
+        ({"code": 1}, "a\nMemoryError", "memory", "it wanted more than 1,000,000 bytes of memory"),
+        ({"code": -9, "cpu_s": 0.1}, "", "killed", "it ended by SIGKILL"),
+        ({"code": -9, "cpu_s": 4.0}, "", "timeout", "more than its 3 s of processor time"),
+        ({"code": -signal.SIGXCPU}, "", "timeout", "more than its 3 s of processor time"),
+        ({"code": -signal.SIGXFSZ}, "", "file_size", "wrote a file of more than"),
+        ({"code": -signal.SIGSYS}, "", "denied", "system call that no program may make"),
+        ({"code": -64}, "", "killed", "it ended by "),
+        ({"cause": "time"}, "", "timeout", "longer than 2.5 s"),
+        ({"cause": "memory"}, "", "memory", "used more than 1,000,000 bytes"),
+        ({"cause": "memory", "code": -9}, "", "memory", "used more than 1,000,000 bytes"),
+        ({"cause": "stopped"}, "", "killed", "from outside"),
+    ],
+)
+def test_what_the_keeper_says(said: dict[str, Any], complained: str, status: str, why: str) -> None:
+    ran = verdict(Kept(said, b"\xff", complained.encode(), flooded=False, late=False), LIMITS)
+    assert (ran.status, ran.stdout, ran.stderr) == (status, "\ufffd", complained)
+    assert why in ran.why
+    assert ran.ok == (status == "finished")
+
+
+def test_a_flood_is_told_whatever_ended_it_and_a_late_keeper_is_too_long() -> None:
+    flooded = verdict(Kept({"cause": "stopped"}, b"x", b"", flooded=True, late=False), LIMITS)
+    assert (flooded.status, flooded.why) == ("output", "it printed more than 5,000 bytes")
+    assert verdict(Kept({}, b"", b"", flooded=False, late=True), LIMITS).status == "timeout"
+
+
+@examples(100)
+@given(st.lists(st.text()), st.binary(), st.dictionaries(st.text(), st.binary()), st.booleans())
+def test_an_order_survives_its_way(
+    command: list[str], stdin: bytes, files: dict[str, bytes], probe: bool
+) -> None:
+    order = Order(tuple(command), stdin, files, {"A": "é"}, ("/lib",), LIMITS, ("files",))
+    order = replace(order, probe=probe)
+    assert Order.from_json(order.as_json()) == order
+
+
+def test_an_unknown_machine_has_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "sparc64")
+    assert why_no_filter() == "the system calls of sparc64 are not known"
+    assert call_numbers("sparc64") == {}
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_calls_have_numbers_of_their_own(machine: str) -> None:
+    numbers = call_numbers(machine)
+    assert len(numbers) == len(set(numbers.values())) > 45
+    assert {"socket", "clone", "clone3", "ptrace", "mount", "unshare"} <= numbers.keys()
