@@ -96,8 +96,14 @@ def _thread(record: ThreadRecord, level: int) -> Iterator[str]:
         yield _inline(record.reason, 300)
         yield ""
     for number, part in enumerate(record.segments, 1):
-        yield from _fork(part, level) if isinstance(part, Fork) else _segment(part, number)
-    if record.result and record.result != record.text:
+        if isinstance(part, Segment):
+            yield from _segment(part, number)
+            continue
+        yield from _fork(part, level)
+        if number < len(record.segments):
+            yield f"{'#' * min(level, _MOST_HASHES)} {told[0]} goes on after the fork"
+            yield ""
+    if record.result.strip() not in record.text:
         yield "It returned:"
         yield ""
         yield from _fenced(record.result)
