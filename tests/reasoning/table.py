@@ -22,6 +22,10 @@ EVERYWHERE = f"{_HERE}/test_every_strategy.py"
 
 _SAMPLED = ("samplers and votes replayed on recorded traces", f"{_HERE}/sampling")
 _GOLDEN = "golden trace; hostile output, drawn at random"
+_TOGETHER = (
+    "equal to a monolithic cache, `tests/serving/local/test_workers.py`; budgets, ends",
+    f"{_HERE}/protocols/test_together.py",
+)
 TESTED: dict[str, tuple[str, str]] = {
     "direct": ("by itself", f"{_HERE}/sampling"),
     "sample": _SAMPLED,
@@ -44,6 +48,8 @@ TESTED: dict[str, tuple[str, str]] = {
     "pasta": (_GOLDEN, f"{_HERE}/prompted/test_pasta.py"),
     "sprint": (_GOLDEN, f"{_HERE}/prompted/test_sprint.py"),
     "leap": (_GOLDEN, f"{_HERE}/prompted/test_leap.py"),
+    "hogwild": _TOGETHER,
+    "group-think": _TOGETHER,
     "sstar": ("programs run in the sandbox", f"{_HERE}/code/test_strategies.py"),
     "plansearch": ("programs run in the sandbox", f"{_HERE}/code/test_strategies.py"),
 }

@@ -151,6 +151,18 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "LeaP (arXiv 2505.07787)",
         needs="token ids: a completion server or the local model",
     ),
+    "hogwild": Entry(
+        "weft.reasoning.protocols.hogwild:make",
+        "workers that read one another's tokens while they write, step by step",
+        "Hogwild! Inference (arXiv 2504.06261)",
+        exact="models like Llama and Qwen, on the local model: it has concurrent attention",
+    ),
+    "group-think": Entry(
+        "weft.reasoning.protocols.group_think:make",
+        "thinkers at positions of their own, each reading every word of the others at once",
+        "Group Think (arXiv 2505.11107)",
+        exact="models like Llama and Qwen, on the local model: it has concurrent attention",
+    ),
     "sstar": Entry(
         "weft.reasoning.code.sstar:make",
         "programs, mended by running them on tests; inputs on which they differ decide",

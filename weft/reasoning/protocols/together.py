@@ -1,0 +1,236 @@
+"""Workers that write side by side about one question, and one answer from what they wrote.
+
+Where the model's engine has concurrent attention they see one another's tokens as they are written;
+elsewhere they write alone. Knows no layout's words: those are a `Manner`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from weft.core.errors import BuildError, ReasoningError
+from weft.core.ids import inside
+from weft.core.ports import ConcurrentAttention, Delta, ModelClient, ModelRequest
+from weft.engine import Inputs, Node, NodeContext, Work
+from weft.reasoning.answers import answer_key
+from weft.reasoning.asked import asked, conversation
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.question import Question
+from weft.reasoning.reading import fenced
+from weft.reasoning.thought import Fidelity, Sample, SampleStatus, Thought
+from weft.reasoning.thread.asking import Asking, Job
+from weft.reasoning.thread.chat_call import Spent
+from weft.reasoning.thread.said import Said
+
+_ALONE: Final = """\
+You are worker {number} of {count} on this task. Each works by itself and sees nothing of the
+others. Where the task can be divided, do the part that has your number; else try an approach of
+your own. Put the final answer into \\boxed{{}} once you have found it."""
+_ANSWER: Final = """\
+Several workers have written about this task at the same time. What they wrote is below; some of it
+may be unfinished or wrong. Answer the task now from what they found, as briefly as it allows. A
+final answer that is a value belongs into \\boxed{}."""
+_LOST: Final = "the workers did not see one another: {model} does not take the layout {layout!r}"
+_BOX: Final = "\\boxed{"
+_BYTES_PER_TOKEN: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How the workers of a group are told of one another.
+
+    All read the question with `rules`, and begin their answers with `lead`; `attention` gives a
+    worker its place in the group of that name.
+    """
+
+    rules: str
+    lead: str
+    attention: Callable[[str, int], ConcurrentAttention]
+
+
+@dataclass(slots=True)
+class _Worker:
+    """One of them, while it writes and afterwards."""
+
+    index: int
+    thread: Asking
+    spent: Spent = field(default_factory=Spent)
+    said: Said | None = None
+    found: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.spent.text)
+
+    @property
+    def sample(self) -> Sample:
+        status: SampleStatus = "cancelled"
+        if self.found:
+            status = "finished"
+        elif self.said is not None:
+            status = "failed" if self.said.status == "refused" else self.said.status
+        key = answer_key(self.text, status == "finished") if self.text else None
+        return Sample(self.index, self.text, key, self.spent.tokens, status)
+
+
+class TogetherStrategy:
+    """`workers` write at most `options.max_tokens` each, together.
+
+    The first that puts an answer into a box ends it, unless the answer has a schema. Without one
+    the model is asked for the answer, and shown what all of them wrote.
+
+    Raises: `BuildError` for a number of workers that is below one or above the width.
+    """
+
+    def __init__(
+        self, name: str, model: ModelClient, options: ThinkOptions, workers: int, manner: Manner
+    ) -> None:
+        if not 1 <= workers <= options.width:
+            raise BuildError(
+                f"{name} cannot have {workers} workers side by side",
+                hint=f"from 1 to the width, which is {options.width}",
+            )
+        self.name = name
+        self._model = model
+        self._options = options
+        self._count = workers
+        self._manner = manner
+
+    def work(self, question: Question) -> Work:
+        """See `Strategy.work`."""
+
+        async def work(context: NodeContext, _: Inputs) -> Thought:
+            root = await Asking.begin(context, self._model, self._options)
+            layout = self._manner.attention("", 0).layout
+            sees = layout in (await self._model.capabilities()).layouts
+            lost = "" if sees else _LOST.format(model=self._model.model, layout=layout)
+            workers = await self._write(root, question, sees=sees)
+            answer, why = await self._answer(root, question, workers)
+            tree, counts = root.finish(answer, why)
+            samples = tuple(worker.sample for worker in workers)
+            fidelity: Fidelity = "exact" if sees else "approximate"
+            return Thought(answer, answer_key(answer), tree, counts, samples, fidelity, lost, why)
+
+        return work
+
+    async def _write(self, root: Asking, question: Question, *, sees: bool) -> list[_Worker]:
+        """Let them write until each is at its end, or one has found the answer."""
+        place = inside(root.context.scope, "workers")
+        threads = root.branch([str(index) for index in range(self._count)], role="worker")
+        workers = [_Worker(index, thread) for index, thread in enumerate(threads)]
+        found = asyncio.Event()
+        make = self._beside if sees else self._alone
+        nodes = [
+            worker.thread.node(place, make(root, worker, question, found)) for worker in workers
+        ]
+        root.context.append(nodes)
+        async with asyncio.TaskGroup() as group:
+            stopping = group.create_task(_stop(root, nodes, found))
+            for node in nodes:
+                await root.context.outcome(node.id)
+            stopping.cancel()
+        return workers
+
+    def _beside(
+        self, root: Asking, worker: _Worker, question: Question, found: asyncio.Event
+    ) -> Job[None]:
+        program, scope = root.context.program, root.context.scope
+        place = self._manner.attention(f"{program.id} {scope}", worker.index)
+
+        def amend(request: ModelRequest) -> ModelRequest:
+            return replace(request, attention=place)
+
+        return self._job(worker, question, found, self._manner.rules, self._manner.lead, amend)
+
+    def _alone(
+        self, _: Asking, worker: _Worker, question: Question, found: asyncio.Event
+    ) -> Job[None]:
+        rules = _ALONE.format(number=worker.index + 1, count=self._count)
+        return self._job(worker, question, found, rules)
+
+    def _job(
+        self,
+        worker: _Worker,
+        question: Question,
+        found: asyncio.Event,
+        rules: str,
+        lead: str = "",
+        amend: Callable[[ModelRequest], ModelRequest] | None = None,
+    ) -> Job[None]:
+        def watch(spent: Spent, _: Delta) -> None:
+            worker.spent = spent
+            if question.schema is None and not found.is_set() and boxed(worker.text):
+                worker.found = True
+                found.set()
+
+        async def write(thread: Asking) -> None:
+            worker.said = await thread.ask(
+                "write",
+                conversation(question, rules, asked(question)),
+                max_tokens=self._share,
+                amend=amend,
+                watch=watch,
+                lead=lead,
+            )
+            thread.returns(worker.text)
+
+        return write
+
+    @property
+    def _share(self) -> int:
+        """How many tokens a worker may write; the rest of the budget is for the answer."""
+        cap = self._options.cap
+        kept = min(self._options.answer_tokens, cap // 2)
+        return min(self._options.max_tokens, max(1, (cap - kept) // self._count))
+
+    async def _answer(
+        self, root: Asking, question: Question, workers: Sequence[_Worker]
+    ) -> tuple[str, str]:
+        """The answer, and how it came about."""
+        for worker in workers:
+            if worker.found:
+                return worker.text.strip(), f"worker {worker.index} found an answer"
+        wrote = [worker for worker in workers if worker.text.strip()]
+        reasons = {worker.said.reason: None for worker in workers if worker.said is not None}
+        if not wrote:
+            raise ReasoningError(f"no worker wrote anything: {'; '.join(reasons)}")
+        said = await root.ask(
+            "answer",
+            conversation(question, _ANSWER, await self._shown(root, question, wrote)),
+            max_tokens=self._options.answer_tokens,
+            schema=question.schema,
+            temperature=0.0,
+        )
+        if said.ok:
+            return said.text, f"asked for the answer after {len(wrote)} workers had written"
+        longest = max(wrote, key=lambda worker: len(worker.text))
+        return longest.text.strip(), f"what worker {longest.index} wrote: {said.reason}"
+
+    async def _shown(self, root: Asking, question: Question, wrote: Sequence[_Worker]) -> str:
+        """The question and the end of what each wrote, as far as there is room."""
+        text = asked(question)
+        used = await root.measure(_ANSWER + question.system + text)
+        room = max(0, root.window - self._options.answer_tokens - used)
+        most = _BYTES_PER_TOKEN * room // len(wrote)
+        parts = (worker.text.strip()[-most:] if most else "" for worker in wrote)
+        return "\n\n".join((text, *map(fenced, parts)))
+
+
+async def _stop(root: Asking, nodes: Sequence[Node], found: asyncio.Event) -> None:
+    await found.wait()
+    for node in nodes:
+        root.context.cancel(node.id, "one of the workers has found an answer")
+
+
+def boxed(text: str) -> bool:
+    r"""Whether `text` ends a \boxed{...} that is not empty."""
+    begin = text.rfind(_BOX)
+    depth = 1
+    for at in range(begin + len(_BOX), len(text) if begin >= 0 else 0):
+        depth += (text[at] == "{") - (text[at] == "}")
+        if not depth:
+            return bool(text[begin + len(_BOX) : at].strip())
+    return False
