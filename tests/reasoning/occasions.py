@@ -6,17 +6,21 @@ A strategy that is not listed gets the usual ones, so a new one is tried without
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weft.core.fakes import FakeModel
 from weft.core.fakes.token_model import TokenModel, TokenReply
-from weft.core.ports import ModelClient, ModelRequest
+from weft.core.ports import Capabilities, ModelClient, ModelRequest
 from weft.reasoning.question import Document
 from weft.reasoning.strategies import STRATEGIES
 
 USUAL = "Six times seven. The answer is 42."
-NEED_TOKEN_IDS = frozenset(name for name, entry in STRATEGIES.items() if "token ids" in entry.needs)
+NEED_TOKEN_IDS = frozenset(
+    name
+    for name, entry in STRATEGIES.items()
+    if "token ids" in entry.needs or "local" in entry.needs
+)
 _TRIPLES = "Rome\tcapital of\tItaly\nItaly\tpart of\tEurope\n"
 
 
@@ -46,13 +50,21 @@ def chat(strategy: str) -> ModelClient:
     return FakeModel([occasion(strategy).says])
 
 
+class Neighbours(TokenModel):
+    """A model over token ids whose calls may see one another, as far as anybody can tell."""
+
+    async def capabilities(self) -> Capabilities:
+        there = await super().capabilities()
+        return replace(there, layouts=("contiguous", "interleaved", "combined"))
+
+
 def tokens(strategy: str) -> ModelClient:
-    """A model over token ids."""
+    """A model over token ids, which runs groups of concurrent attention too."""
 
     def script(_: Sequence[int], __: ModelRequest) -> TokenReply:
         return TokenReply(occasion(strategy).says)
 
-    return TokenModel(script)
+    return Neighbours(script)
 
 
 MODELS = {"chat": chat, "tokens": tokens}

@@ -13,7 +13,7 @@ import pytest
 import weft
 from tests.workflow import chorus
 from tests.workflow.case import HEAD, loads, run
-from weft.core.errors import BuildError, ModelUnavailable, ReasoningError, SourceError
+from weft.core.errors import BuildError, CycleError, ModelUnavailable, ReasoningError, SourceError
 from weft.core.events import Event, GraphGrew, NodeLogged, RunStarted
 from weft.core.fakes import FakeClock, FakeModel, MemoryStore, Reply
 from weft.core.ids import NodeId
@@ -292,6 +292,27 @@ def test_a_node_of_a_model_that_thinks_has_its_threads_and_slots() -> None:
 def test_what_a_model_that_thinks_cannot_do_is_the_failure_of_the_node() -> None:
     flow = loads('  a: {model: careful, prompt: "{{ topic }}", stop: [x]}', head=CAREFUL)
     assert "careful thinks: no `stop`" in run(flow).missing["a"]
+
+
+def test_clients_of_a_program_think_like_declared_models() -> None:
+    base = FakeModel(["x"])
+    careful = {"use": "think", "model": "base", "think": {"strategy": "chorus", "width": 3}}
+    flow = weft.Flow("case", models={"base": base, "careful": careful})
+    flow.output(a=flow.model("careful", "why?"))
+    flow.check()
+    assert flow.run_sync().outputs == {"a": "x"}
+    assert len(base.requests) == 3
+
+
+def test_a_client_that_thinks_cannot_think_again() -> None:
+    thinker = weft.ThoughtModel(FakeModel(["x"]), "chorus", name="deep")
+    flow = weft.Flow("case", models={"m": thinker})
+    flow.output(a=flow.model("m", "why?", think="chorus"))
+    assert "`deep` thinks already" in flow.run_sync().missing["a"]
+    with pytest.raises(CycleError, match="`deep` thinks already"):
+        weft.ThoughtModel(thinker, "chorus")
+    with pytest.raises(CycleError, match="`deep` thinks already"):
+        weft.think_sync("why?", strategy="chorus", model=thinker)
 
 
 def test_weft_think_is_one_call() -> None:

@@ -16,6 +16,7 @@ from weft.reasoning.strategies import make_strategy
 from weft.reasoning.thought import Thought
 from weft.workflow.models import DEFAULT_MODEL, Models
 from weft.workflow.question_run import AskSettings, run_here
+from weft.workflow.thought_model import refuse_thinker
 from weft.workflow.thought_run import ThoughtRun
 
 DEFAULT_STRATEGY = "sample"
@@ -55,6 +56,7 @@ async def think(
         question = Question(question, system, tuple(documents), schema)
     async with Models() as models:
         client = models.of(model) if isinstance(model, (str, Mapping)) else model
+        refuse_thinker(client)
         run = ThoughtRun(
             make_strategy(strategy, client, options or ThinkOptions()), question, settings
         )

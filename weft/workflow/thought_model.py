@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 
-from weft.core.errors import CapabilityError, InputError, ModelUnavailable
+from weft.core.errors import CapabilityError, CycleError, InputError, ModelUnavailable
 from weft.core.events import Event, NodeFinished, NodeRetrying, NodeStreamed
 from weft.core.ids import NodeId
 from weft.core.ports import (
@@ -45,7 +45,8 @@ class ThoughtModel:
     that is generated, reasoning included. The usage is that of all threads, cancelled ones too.
     `model` is closed by whoever gives it.
 
-    Raises: `BuildError` for a strategy that is not there, or settings that it does not have.
+    Raises: `BuildError` for a strategy that is not there, settings that it does not have, or a
+    `model` that thinks already.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class ThoughtModel:
         *,
         name: str | None = None,
     ) -> None:
+        refuse_thinker(model)
         self._client = model
         self._strategy = strategy
         self._options = options or ThinkOptions()
@@ -127,6 +129,13 @@ class ThoughtModel:
 
     def _is_closed(self) -> ModelUnavailable:
         return ModelUnavailable(f"{self._name} is closed")
+
+
+def refuse_thinker(model: ModelClient) -> None:
+    """Raise `CycleError` when `model` thinks already: every thread would be a tree of its own."""
+    if isinstance(model, ThoughtModel):
+        hint = "name the model that it thinks with"
+        raise CycleError(f"the model `{model.model}` thinks already", hint=hint)
 
 
 def question_of(request: ModelRequest) -> Question:

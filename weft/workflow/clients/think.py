@@ -10,7 +10,7 @@ from weft.workflow.clients.behind import check_behind, thinker
 from weft.workflow.declared_model import adapter_of, declared_model
 from weft.workflow.document.declarations import ModelSpec
 from weft.workflow.thinking_options import options_of
-from weft.workflow.thought_model import ThoughtModel
+from weft.workflow.thought_model import ThoughtModel, refuse_thinker
 from weft.workflow.unit import Unit
 
 
@@ -33,5 +33,7 @@ def make(unit: Unit, name: str, client: Callable[[str], ModelClient]) -> Thought
     spec = unit.document.models[name]
     assert spec.think is not None
     options = options_of(unit, spec.think, seed=unit.document.run.seed)
-    base = declared_model(client(spec.model), spec.model, adapter_of(spec.model, unit))
+    given = client(spec.model)
+    refuse_thinker(given)
+    base = declared_model(given, spec.model, adapter_of(spec.model, unit))
     return ThoughtModel(base, spec.think.strategy, options, name=name)

@@ -16,6 +16,7 @@ from weft.workflow.document.leaves import ModelNode
 from weft.workflow.documents import documents_of
 from weft.workflow.expressions import template, value_template
 from weft.workflow.thinking_options import options_of
+from weft.workflow.thought_model import refuse_thinker
 from weft.workflow.unit import Unit
 
 
@@ -31,6 +32,7 @@ def think(step: ModelNode, unit: Unit, services: Services) -> Work:
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
         client = services.models.client(unit, step.model)
+        refuse_thinker(client)
         names = {**inputs, **arguments.render(inputs)}
         question = Question(
             prompt.text_for(names),
