@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_MARKER: Final = re.compile(r"[ \t]*\[(\w{1,12}(?:[ \t]*[,;][ \t]*\w{1,12}){0,20})\]")
+_MARKER: Final = re.compile(r" ?\[ ?(\w{1,12}(?: ?[,;] ?\w{1,12}){0,20}) ?\]")
 _NAME: Final = re.compile(r"\w+")
 
 
@@ -56,7 +56,7 @@ def check_markers(answer: str, known: Sequence[Evidence], like: str = r"\d+") ->
         there = [name for name in names if name in by_marker]
         cited.update(dict.fromkeys(there))
         forged.update(dict.fromkeys(name for name in names if name not in by_marker))
-        blank = found[0][: len(found[0]) - len(found[0].lstrip())]
+        blank = " " if found[0].startswith(" ") else ""
         return blank + f"[{', '.join(there)}]" if there else ""
 
     text = _MARKER.sub(kept, answer)

@@ -56,6 +56,7 @@ def one(model: ModelClient, **ask: Any) -> Said:
 def test_an_answer_is_what_was_said_without_its_reasoning() -> None:
     assert one(FakeModel([" <think>hm\n</think>\n fine "])) == Said("fine", "finished", 4)
     assert one(FakeModel(["<think>never ends"])).ok is False
+    assert one(FakeModel(["begun by the template</think> fine"])).text == "fine"
     assert one(FakeModel(["a b c"]), max_tokens=2) == Said("a b", "length", 2)
 
 
@@ -70,6 +71,16 @@ def test_a_lead_begins_the_answer_where_the_model_can_go_on_with_it() -> None:
     assert one(plain, lead="1.").text == "1. Eat"
     assert plain.requests[0].messages == ASK
     assert one(FakeModel([Reply(error=ModelRequestError("no"))]), lead="1.").text == ""
+
+
+def test_a_model_that_has_to_think_first_is_given_no_lead() -> None:
+    class Thinker(TokenModel):
+        async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+            return await super().encode_chat(messages) + self.read("<think>\n")
+
+    model = Thinker(lambda prompt, _: "hm</think>1. Eat")
+    assert one(model, lead="1.").text == "1. Eat"
+    assert model.spell(model.requests[0].prompt_token_ids).endswith("<think>\n")
 
 
 def test_an_answer_ends_before_a_stop_text() -> None:
@@ -128,7 +139,7 @@ def test_a_prompt_that_fills_the_window_is_refused_and_costs_nothing() -> None:
 
     model = TokenModel(lambda prompt, _: "a", context_tokens=80)
     (said, left), _, _ = run(model, body, budget=50)
-    assert (said.status, left) == ("refused", 50)
+    assert (said.status, left) == ("failed", 50)
     assert "window" in said.reason
     assert model.requests == []
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.reasoning.evidence import check_markers, without_markers
+from weft.reasoning.mapreduce.note import read_note
+from weft.reasoning.mirage.prompts import Finding
+from weft.reasoning.mirage.query import read_step
+from weft.reasoning.mirage.verdict import believed
 from weft.reasoning.reading import fenced, labelled, object_with, read_points
 
 
@@ -62,6 +69,22 @@ def test_objects_are_found_even_cut_off(text: str, found: dict[str, object] | No
 def test_no_text_breaks_the_reading_of_an_object(text: str) -> None:
     found = object_with(("a",), text)
     assert found is None or "a" in found
+
+
+@pytest.mark.parametrize(
+    "fill", [" ", "\t", "\n", " \n", "*", "1. ", "[", "`", "{", '"', "<think>", "a and "]
+)
+def test_long_runs_of_anything_are_read_in_no_time(fill: str) -> None:
+    text = fill * (40_000 // len(fill)) + "x"
+    before = time.process_time()
+    read_points(text, most=9, chars=99)
+    labelled(text, ("Answer", "Look up"))
+    object_with(("a",), text)
+    read_note(text)
+    read_step(f"Connect: {text}")
+    believed([Finding("a", "b")], text)
+    check_markers(without_markers(text), ())
+    assert time.process_time() - before < 5  # a second is plenty; quadratic ones take minutes
 
 
 def test_labels_are_read_in_their_order() -> None:

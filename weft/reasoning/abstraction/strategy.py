@@ -59,8 +59,7 @@ class AbstractionStrategy:
 
     async def _answer(self, thread: Asking, question: Question) -> Thought:
         messages, why = await self._outlined(thread, question)
-        keep = self._options.answer_tokens
-        solved = await thread.ask("concrete", messages, keep=keep)
+        solved = await thread.ask("concrete", messages, keep=thread.kept)
         answer = (labelled(solved.text, ("Answer",)).get("Answer") or [""])[-1]
         answer = answer or answer_text(solved.text, whole=False) or ""
         if question.schema is not None or not answer or solved.status != "finished":
@@ -86,7 +85,7 @@ class AbstractionStrategy:
             "outline",
             opening,
             max_tokens=min(self._options.max_tokens, self._steps * _TOKENS_PER_STEP),
-            keep=self._options.answer_tokens,
+            keep=thread.kept,
             lead="1.",
             amend=stopping(f"\n{self._steps + 1}."),
         )

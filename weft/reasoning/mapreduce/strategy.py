@@ -238,9 +238,8 @@ class _Reading:
         quotes: bool,
     ) -> str:
         """What the model says. Raises: `ReasoningError` when it cannot be asked."""
-        keep = self._options.answer_tokens
         schema = note_schema(quotes=quotes)
-        said = await thread.ask(name, messages, max_tokens=share, keep=keep, schema=schema)
+        said = await thread.ask(name, messages, max_tokens=share, keep=thread.kept, schema=schema)
         if said.status in ("failed", "refused"):
             raise ReasoningError(said.reason)
         return said.text
@@ -253,7 +252,7 @@ class _Reading:
     @property
     def _spendable(self) -> int:
         """Tokens that are left for notes."""
-        return max(0, self._thread.tokens_left - self._options.answer_tokens)
+        return max(0, self._thread.tokens_left - self._thread.kept)
 
     async def _room(self, messages: Sequence[Message], answer_tokens: int) -> int:
         """How many tokens may be added to `messages` so that an answer still fits."""

@@ -18,7 +18,7 @@ from weft.reasoning.mirage.triples import Triple
 _WORD: Final = re.compile(r"\w+")
 _LEAST_OVERLAP: Final = 0.5
 _LEAST_LIKENESS: Final = 0.8
-_MOST_FUZZY: Final = 20_000
+_MOST_FUZZY: Final = 5_000
 """Names that are compared letter by letter; in a larger graph only words count."""
 
 _WAYS: Final = 3
@@ -31,6 +31,7 @@ class KnowledgeGraph:
         self._triples = tuple(triples)
         self._graph: nx.Graph[str] = nx.Graph()
         self._names: dict[str, str] = {}
+        self._by_word: dict[str, list[str]] = {}
         for number, triple in enumerate(self._triples):
             one, other = self._entity(triple.subject), self._entity(triple.object)
             if not self._graph.has_edge(one, other):
@@ -39,7 +40,10 @@ class KnowledgeGraph:
 
     def _entity(self, name: str) -> str:
         entity = _key(name)
-        self._names.setdefault(entity, name)
+        if entity not in self._names:
+            self._names[entity] = name
+            for word in entity.split():
+                self._by_word.setdefault(word, []).append(entity)
         return entity
 
     def __len__(self) -> int:
@@ -56,7 +60,8 @@ class KnowledgeGraph:
         if wanted in self._names:
             return self._names[wanted]
         words = set(wanted.split())
-        overlaps = {entity: _overlap(words, set(entity.split())) for entity in self._names}
+        alike = dict.fromkeys(entity for word in words for entity in self._by_word.get(word, ()))
+        overlaps = {entity: _overlap(words, entity.split()) for entity in alike}
         best = max(overlaps, key=lambda entity: overlaps[entity], default=None)
         if best is not None and overlaps[best] >= _LEAST_OVERLAP:
             return self._names[best]
@@ -82,9 +87,7 @@ class KnowledgeGraph:
             return ()
         edges = self._graph[entity].values()
         numbers = sorted(number for edge in edges for number in edge["triples"])
-        likeness = {
-            n: _overlap(wanted, set(_key(self._triples[n].relation).split())) for n in numbers
-        }
+        likeness = {n: _overlap(wanted, _key(self._triples[n].relation).split()) for n in numbers}
         return tuple(sorted(numbers, key=lambda number: -likeness[number])[:most])
 
     def between(self, one: str, other: str, *, hops: int, most: int = 12) -> tuple[int, ...]:

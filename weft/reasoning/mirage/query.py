@@ -15,7 +15,8 @@ from weft.reasoning.reading import labelled, object_with
 _TEXT: Final = {"type": "string", "maxLength": 200}
 _ANSWER: Final = {"type": "string", "minLength": 1, "maxLength": 400}
 _ACTIONS: Final = ("look up", "connect", "answer")
-_BETWEEN: Final = re.compile(r"\s*(?:\||->|\u2192|\band\b(?=[^|]*$))\s*")
+_BETWEEN: Final = re.compile(r"\||->|\u2192|\band\b(?=[^|]*$)")
+_LINE_CHARS: Final = 400
 _QUOTED: Final = " \t\n\"'`*<>[]()."
 _NAME_CHARS: Final = 120
 
@@ -69,7 +70,7 @@ def read_step(text: str) -> Step | None:
     thought = found.get("Thought", [""])[0]
     for label, action in (("Look up", "look up"), ("Connect", "connect")):
         for names in found.get(label, []):
-            line = names.splitlines()[0] if names else ""
+            line = names.partition("\n")[0][:_LINE_CHARS]
             entity, _, other = _BETWEEN.sub("|", line, count=1).partition("|")
             if action == "look up":
                 entity, _, other = line.partition("|")

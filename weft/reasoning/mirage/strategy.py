@@ -98,7 +98,7 @@ class _Inquiry:
         self._thread = thread
         self._question = question
         self._graph = graph
-        self._keep = strategy.options.answer_tokens
+        self._keep = thread.kept
         self._lost: list[str] = []
 
     async def answer(self) -> Thought:
@@ -166,7 +166,7 @@ class _Inquiry:
         said = await self._thread.ask(
             "answer",
             answer_messages(self._question, kept, facts),
-            max_tokens=self._keep,
+            max_tokens=self._strategy.options.answer_tokens,
             schema=self._question.schema,
         )
         why = f"{len(kept)} of {len(findings)} chains were believed"

@@ -8,7 +8,9 @@ from typing import Final
 
 from weft.reasoning.mirage.prompts import Finding
 
-_LINE: Final = re.compile(r"^\W*chain\s*(\d{1,3})\W*\s*(keep|drop)\b", re.IGNORECASE | re.MULTILINE)
+_LINE: Final = re.compile(
+    r"^\W{0,8}chain ?(\d{1,3})\W{0,8}(keep|drop)\b", re.IGNORECASE | re.MULTILINE
+)
 
 
 def believed(findings: Sequence[Finding], verdict: str) -> tuple[int, ...]:

@@ -14,8 +14,7 @@ def labelled(text: str, labels: Sequence[str]) -> dict[str, list[str]]:
     """
     either = "|".join(re.escape(label) for label in labels)
     begins = re.compile(
-        rf"^[ \t]*(?:\d{{1,3}}[.)][ \t]*)?[*_#]{{0,3}}[ \t]*({either})"
-        r"[*_]{0,2}[ \t]*:[*_]{0,2}",
+        rf"^[ \t]{{0,8}}(?:\d{{1,3}}[.)] ?)?[*_#]{{0,3}} ?({either})[*_]{{0,2}} ?:[*_]{{0,2}}",
         re.IGNORECASE | re.MULTILINE,
     )
     spelt = {label.casefold(): label for label in labels}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 _NUMBERED: Final = re.compile(
-    r"^[ \t]*[*_#]{0,4}[ \t]*(?:step|point)?[ \t]*\d{1,4}[.):][*_]{0,2}[ \t]*(.*)$", re.IGNORECASE
+    r"[*_#]{0,4} ?(?:(?:step|point) )?\d{1,4}[.):][*_]{0,2}(.*)", re.IGNORECASE
 )
-_BULLET: Final = re.compile(r"^[ \t]*[-*\u2022\u2013][ \t]+(.*)$")
-_WITHIN: Final = re.compile(r"(?<=\S)[ \t]+(?=\d{1,3}[.)][ \t]+\S)")
+_BULLET: Final = re.compile(r"[-*\u2022\u2013] (.*)")
+_WITHIN: Final = re.compile(r" (?=\d{1,3}[.)] \S)")
 _EMPHASIS: Final = re.compile(r"[*_`#]+")
 _WORDS: Final = re.compile(r"\w+")
 
@@ -43,7 +43,8 @@ def read_points(text: str, *, most: int, chars: int) -> Points:
 
 
 def _lines(text: str) -> list[str]:
-    lines = [part for line in text.splitlines() for part in _split(line)]
+    plain = (" ".join(line.split()) for line in text.splitlines())
+    lines = [part for line in plain for part in _split(line)]
     numbered = [found[1] for line in lines if (found := _NUMBERED.match(line))]
     return numbered or [found[1] for line in lines if (found := _BULLET.match(line))]
 

@@ -49,6 +49,7 @@ UNKNOWN_WINDOW: Final = 8192
 
 _RETRY: Final = Retry()
 _LEAST_ROOM: Final = 64
+_OPENING_TOKENS: Final = 8
 
 
 @dataclass(slots=True)
@@ -129,6 +130,11 @@ class Asking:
         return self._tree.capabilities.max_context_tokens or UNKNOWN_WINDOW
 
     @property
+    def kept(self) -> int:
+        """How many tokens a strategy should leave for its answer: at most half of all."""
+        return min(self._tree.options.answer_tokens, self._tree.options.cap // 2)
+
+    @property
     def tokens_left(self) -> int:
         """How many tokens are left in the purse of all threads."""
         return self._tree.allowance.left
@@ -167,7 +173,7 @@ class Asking:
             prompt = await self._prompt(tuple(messages), lead)
             request = self._request(name, prompt, schema, temperature, granted)
             if request is None:
-                return Said("", "refused", 0, "its prompt fills the model's window")
+                return Said("", "failed", 0, "its prompt fills the model's window")
             call = ChatCall(tree.model, amend(request) if amend else request, watch)
             outcome = await self._node(name, call.work)
             answer = said(outcome, call.spent, prompt.lead)
@@ -262,6 +268,8 @@ class Asking:
         model = self._tree.model
         ids = await encoded(model, messages)
         if ids and lead and isinstance(model, Tokenizing):
+            if (await model.decode(ids[-_OPENING_TOKENS:])).rstrip().endswith("<think>"):
+                return _Prompt(messages, ids)  # its answer begins later
             return _Prompt(messages, ids + await model.encode(lead), lead)
         if lead and not ids and self._tree.capabilities.continuation:
             return _Prompt((*messages, Message("assistant", lead)), ids, lead)

@@ -10,7 +10,8 @@ from weft.core.events import Outcome
 from weft.core.values import Completion
 from weft.reasoning.thread.chat_call import Spent
 
-_REASONED: Final = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)\s*", re.DOTALL)
+_REASONED: Final = re.compile(r"\A.*</think>|\A\s*<think>.*", re.DOTALL)
+"""Templates may have written the opening tag, so that an answer only has the closing one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +20,8 @@ class Said:
 
     finished   it came to its end
     length     it was cut off at its share of tokens
-    failed     the call failed, `reason` says how; `text` is what came before
-    refused    it was not asked: no tokens are left for it, or its prompt fills the window
+    failed     the call failed, or its prompt fills the window; `text` is what came before
+    refused    it was not asked: no tokens are left for it
 
     `text` is without the reasoning that some models write before their answer.
     """
