@@ -201,6 +201,7 @@ TARGETS: Final = (
 )
 """Done when: the cancelled vote is the same vote, at least 35 % sooner."""
 
+_SAME_COST: Final = ("fixed_first_seen", "smv")
 _COLUMNS: Final = (
     ("accuracy", "accuracy", ".3f"),
     ("critical path", "critical_path_tokens", ",.0f"),
@@ -228,21 +229,23 @@ def _cells(figures: Lookup, case: str, system: str) -> str:
 
 
 def panel(axes: Axes, figures: Lookup) -> None:
-    """Accuracy over the critical path on AIME24, the area of a point its total tokens."""
+    """Critical path and total tokens of each system on AIME24, with its accuracy."""
     case = "aime24_sc16"
-    named = {
-        (figures(case, system, "critical_path_tokens") or 0.0): system for system in systems_of(16)
-    }
-    for place, (path, system) in enumerate(sorted(named.items())):
-        accuracy, total = (figures(case, system, m) for m in ("accuracy", "total_tokens"))
-        if accuracy is None or total is None:
-            continue
-        colour = "#0b6e4f" if system == "cancel_decided" else "#5b7db1"
-        axes.scatter(path, accuracy, s=total / 1000, color=colour)
-        beside = (-8, 12 if place % 2 else -18)
-        axes.annotate(system, (path, accuracy), beside, textcoords="offset points", fontsize=8)
-    axes.set_ylim(0.74, 0.86)
+    paths = {s: figures(case, s, "critical_path_tokens") for s in systems_of(16)}
+    known = sorted((path, s) for s, path in paths.items() if path and s not in _SAME_COST)
+    systems = [system for _, system in reversed(known)]
+    totals = [(figures(case, s, "total_tokens") or 0.0) / 1000 for s in systems]
+    axes.barh(systems, totals, 0.8, color="#c4cbd8", label="total")
+    colours = ["#0b6e4f" if s == "cancel_decided" else "#5b7db1" for s in systems]
+    ahead = [(paths[s] or 0.0) / 1000 for s in systems]
+    axes.barh(systems, ahead, 0.5, color=colours, label="critical path")
+    for place, system in enumerate(systems):
+        accuracy = figures(case, system, "accuracy") or 0.0
+        axes.annotate(
+            f"{accuracy:.3f}", (totals[place], place), (4, -3), textcoords="offset points"
+        )
     axes.set_xscale("log")
-    axes.set_xlabel("tokens on the critical path")
-    axes.set_ylabel("accuracy")
-    axes.set_title("16 samples of Qwen3-8B on AIME24; area: total tokens")
+    axes.set_xlim(4, 700)
+    axes.set_xlabel("thousand tokens a problem; at the end of a bar, accuracy")
+    axes.set_title("16 samples of Qwen3-8B on AIME24")
+    axes.legend(frameon=False, fontsize=8)
