@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from evals.engine.rows import Row
@@ -173,8 +173,8 @@ async def _plan(model: ModelClient, constrain: Constrain, number: int, tally: Ta
     def spend(usage: Usage) -> None:
         tally.tokens += usage.completion_tokens
 
-    # No seeds: a request with one whose prompt is read in pieces kills vLLM 0.32 on a CPU.
-    planner = Planner(model, constrain=constrain, sampling=SAMPLING, limits=LIMITS, grammar=GRAMMAR)
+    sampling = replace(SAMPLING, seed=number)
+    planner = Planner(model, constrain=constrain, sampling=sampling, limits=LIMITS, grammar=GRAMMAR)
     tally.plans += 1
     try:
         stream = planner.stream(plan_messages(question, tools), tools, on_usage=spend)

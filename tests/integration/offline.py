@@ -46,21 +46,39 @@ def pipe(folder: str) -> Outcomes:
     yield {"answer": list(answer.outputs[0].token_ids)}
 
 
+def chunk(folder: str) -> Outcomes:
+    """Draw with a seed after a prompt in one piece, all but its end being cached; then in many."""
+    from vllm import SamplingParams
+
+    engine = _engine(folder, block_size=32, max_num_batched_tokens=32, max_num_seqs=8)
+    prompt = {"prompt_token_ids": [7 + number % 40 for number in range(150)]}
+    drawn = SamplingParams(temperature=1.0, seed=5, max_tokens=24)
+    engine.generate([prompt], SamplingParams(max_tokens=1), use_tqdm=False)
+    for cached in (True, False):
+        if not cached:
+            engine.reset_prefix_cache()
+        [answer] = engine.generate([prompt], drawn, use_tqdm=False)
+        yield {"cached": answer.num_cached_tokens, "answer": list(answer.outputs[0].token_ids)}
+
+
 def _engine(folder: str, **options: Any) -> Any:
     from vllm import LLM
 
-    return LLM(
-        model=folder,
-        dtype="float32",
-        enforce_eager=True,
-        kv_cache_memory_bytes=2**28,
-        max_model_len=256,
-        max_num_seqs=128,
-        **options,
-    )
+    usual: dict[str, Any] = {
+        "dtype": "float32",
+        "enforce_eager": True,
+        "kv_cache_memory_bytes": 2**28,
+        "max_model_len": 256,
+        "max_num_seqs": 128,
+    }
+    return LLM(model=folder, **(usual | options))
 
 
-JOBS: Mapping[str, Callable[[str], Outcomes]] = {"speculate": speculate, "pipe": pipe}
+JOBS: Mapping[str, Callable[[str], Outcomes]] = {
+    "speculate": speculate,
+    "pipe": pipe,
+    "chunk": chunk,
+}
 
 if __name__ == "__main__":
     job, model, out = sys.argv[1:]

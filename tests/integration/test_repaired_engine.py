@@ -73,6 +73,14 @@ def test_pipelines_without_a_warm_up_answer_like_transformers(
     assert unrepaired == [{"ready": True}], MENDED
 
 
+def test_a_seed_draws_the_same_after_a_prompt_in_pieces(model: Path, tmp_path: Path) -> None:
+    repaired, unrepaired = _run("chunk", model, tmp_path)
+    whole, pieces = repaired
+    assert (whole["cached"], pieces["cached"]) == (128, 0)
+    assert pieces["answer"] == whole["answer"]
+    assert unrepaired == [whole], MENDED
+
+
 def _run(job: str, model: Path, folder: Path) -> tuple[Outcomes, Outcomes]:
     """What a job of `offline` yielded with repairs, and without: until it ended or died."""
     with _engine(job, model, folder / "1") as repaired, _engine(job, model, folder / "0") as bare:

@@ -167,4 +167,4 @@ def test_the_installed_vllm_has_the_faults_and_loses_them() -> None:
     for name, there in found["before"].items():
         assert there, f"vLLM has mended {name}: drop the repair"
     assert not any(found["after"].values()), found
-    assert found["lines"] == [3, 0]
+    assert found["lines"] == [4, 0]

@@ -16,6 +16,8 @@ from weft.serving.vllm.spec import ServeSpec
 from weft.serving.vllm.speculative import speculative_arguments
 from weft.serving.vllm.weights import Weights
 
+# Which tokens are special is nothing that clients could find out in another way.
+_TOKENIZER_INFO = "--enable-tokenizer-info-endpoint"
 _VALUES = {
     "dtype": "--dtype",
     "quantization": "--quantization",
@@ -48,6 +50,7 @@ def arguments(
         *_switches(spec, engine),
         *_memory(spec, engine, machine),
         *constraint_arguments(spec, engine),
+        *([_TOKENIZER_INFO] if _TOKENIZER_INFO in engine.flags else []),
         *adapter_arguments(spec.adapters, spec.name),
         *_parsers(spec),
         *speculative_arguments(spec.decode, engine.platform, weights.draft),

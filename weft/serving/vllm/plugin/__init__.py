@@ -48,8 +48,9 @@ def _at_start_of_worker(platform: Any) -> None:
 
 
 def _mend_worker() -> None:
+    from weft.serving.vllm.plugin.chunked_seed import ChunkedSeed
     from weft.serving.vllm.plugin.empty_top_k import EmptyTopK
     from weft.serving.vllm.plugin.expansion import TokenExpansion
     from weft.serving.vllm.plugin.pipeline import PipelineBuffer
 
-    mend((TokenExpansion(), EmptyTopK(), PipelineBuffer()))
+    mend((TokenExpansion(), EmptyTopK(), PipelineBuffer(), ChunkedSeed()))
