@@ -135,6 +135,18 @@ def test_a_stream_says_the_same_in_pieces() -> None:
     with_house(body, Player(*EVERYTHING))
 
 
+@pytest.mark.parametrize("stop", [7, "END"])
+def test_what_ended_an_answer_is_told_as_vllm_tells_it(stop: int | str) -> None:
+    async def body(house: House) -> None:
+        [choice] = (await house.chat(stop_token_ids=[7])).json()["choices"]
+        assert (choice["finish_reason"], choice["stop_reason"]) == ("stop", stop)
+        *said, last = await chunks(house, stop_token_ids=[7])
+        assert last["choices"][0]["stop_reason"] == stop
+        assert not any("stop_reason" in chunk["choices"][0] for chunk in said)
+
+    with_house(body, Player(TextDelta("a"), Completion("a", stop=stop)))
+
+
 def test_usage_comes_last_when_asked_for() -> None:
     async def body(house: House) -> None:
         *said, last = await chunks(house, stream_options={"include_usage": True})

@@ -51,6 +51,7 @@ def test_sampling_passes_through() -> None:
     ).sampling
     assert (sampling.max_tokens, sampling.temperature, sampling.top_p) == (9, 0, 0.5)
     assert (sampling.top_k, sampling.stop, sampling.seed) == (3, ("END",), 4)
+    assert request(stop_token_ids=[2, 5]).sampling.stop_token_ids == (2, 5)
     newer = request(max_tokens=9, max_completion_tokens=7, stop=["a", "b"]).sampling
     assert (newer.max_tokens, newer.stop, newer.temperature) == (7, ("a", "b"), None)
 
@@ -108,6 +109,8 @@ def test_response_formats() -> None:
         ({"max_tokens": 0}, "max_tokens"),
         ({"seed": 2**70}, "seed"),
         ({"stop": [""]}, "stop[0]"),
+        ({"stop_token_ids": [-1]}, "stop_token_ids[0]"),
+        ({"stop_token_ids": list(range(65))}, "stop_token_ids"),
         ({"tools": [{"type": "retrieval"}]}, "tools[0].type"),
         ({"tools": [TOOL, TOOL]}, "tools"),
         ({"tool_choice": "required"}, "tool_choice"),

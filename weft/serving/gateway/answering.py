@@ -16,7 +16,7 @@ from weft.serving.gateway.admission import Admission
 from weft.serving.gateway.choices import Choices
 from weft.serving.gateway.exchange import Exchange
 from weft.serving.gateway.metrics import Metrics
-from weft.serving.gateway.reply import ReplyForm, delta_of, finish_of
+from weft.serving.gateway.reply import ReplyForm, delta_of
 from weft.serving.gateway.response import Response
 from weft.serving.gateway.served import Served
 
@@ -91,14 +91,14 @@ class Answering:
             self._begun.add(index)
             await self._chunk(response, index, {"role": "assistant", "content": ""})
         if isinstance(event, Completion):
-            await self._chunk(response, index, {}, finish_of(event))
+            await self._chunk(response, index, {}, event)
         elif delta := delta_of(event):
             await self._chunk(response, index, delta)
 
     async def _chunk(
-        self, response: Response, index: int, delta: dict[str, Any], finish: str | None = None
+        self, response: Response, index: int, delta: dict[str, Any], end: Completion | None = None
     ) -> None:
-        chunk = self._form.chunk(index, delta, finish)
+        chunk = self._form.chunk(index, delta, end)
         if self._asked.include_usage:
             chunk["usage"] = None
         await response.event(chunk)

@@ -58,6 +58,7 @@ def _sampling(body: ChatBody) -> Sampling:
         body.top_k,
         stop,
         body.seed,
+        tuple(body.stop_token_ids or ()),
     )
 
 

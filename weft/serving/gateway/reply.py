@@ -33,9 +33,12 @@ class ReplyForm:
             "usage": usage(choices),
         }
 
-    def chunk(self, index: int, delta: Mapping[str, Any], finish: str | None = None) -> Json:
-        """A piece of choice `index`."""
+    def chunk(self, index: int, delta: Mapping[str, Any], end: Completion | None = None) -> Json:
+        """A piece of choice `index`; with its `end` the last. Raises: as `whole`."""
+        finish = None if end is None else finish_of(end)
         choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
+        if end is not None:
+            choice |= _stop_of(end)
         return {**self._head("chat.completion.chunk"), "choices": [choice]}
 
     def usage_chunk(self, choices: Sequence[Completion]) -> Json:
@@ -102,4 +105,10 @@ def _choice(index: int, answer: Completion) -> Json:
         "message": message,
         "logprobs": None,
         "finish_reason": finish_of(answer),
+        **_stop_of(answer),
     }
+
+
+def _stop_of(answer: Completion) -> Json:
+    """The stop text or token that ended the answer, as vLLM tells it; OpenAI tells none."""
+    return {} if answer.stop is None else {"stop_reason": answer.stop}
