@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
 from evals.engine.rows import Row
 from evals.planning.effort import Effort
-from evals.reasoning.code.exercises import EXERCISES
+from evals.reasoning.code.exercises import EXERCISES, Exercise
 from evals.reasoning.code.selecting import Examiner
 from weft.core.errors import ModelError, ReasoningError
 from weft.core.ports import ModelClient
@@ -20,51 +23,68 @@ from weft.reasoning.think import run_thought
 
 MODEL: Final = "smollm2-135m-instruct"
 WIDTH: Final = 4
+_AT_ONCE: Final = 16
+_OPTIONS: Final = ThinkOptions(
+    width=WIDTH, max_tokens=200, settings={"debug": 0, "select": "majority"}
+)
 
 
 async def measure(effort: Effort, sandbox: Sandbox) -> list[Row]:
-    """S* with the small embedded model, on all exercises or on four of them."""
+    """Samples of the small embedded model for all exercises, or for four of them, and a choice."""
     case = f"{MODEL} {PROMPT_VERSION}"
     if find_spec("torch") is None:
         return [Row(case, "", "skipped: no torch is installed", None, "")]
     from weft.serving.local import LocalModel, LocalOptions
 
-    async with aclosing(LocalModel(MODEL, LocalOptions(dtype="float32", max_batch=WIDTH))) as model:
+    made = LocalModel(MODEL, LocalOptions(dtype="float32", max_batch=_AT_ONCE))
+    exercises = EXERCISES[: effort.of(4, len(EXERCISES))]
+    async with aclosing(made) as model:
         try:
             await model.capabilities()
-        except ModelError as error:
-            return [Row(case, "", f"skipped: {error}", None, "")]
-        return await _measured(case, model, effort.of(4, len(EXERCISES)), sandbox)
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(_tried(model, exercise, sandbox)) for exercise in exercises
+                ]
+        except* (ModelError, ReasoningError) as errors:
+            return [Row(case, "", f"skipped: {errors.exceptions[0]}", None, "")]
+    return list(_rows(case, [task.result() for task in tasks]))
 
 
-async def _measured(case: str, model: ModelClient, number: int, sandbox: Sandbox) -> list[Row]:
-    options = ThinkOptions(
-        width=WIDTH, max_tokens=256, budget=6144, settings={"debug": 1, "select": "majority"}
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """One exercise: how many samples hold a program, pass the public tests, are right."""
+
+    programs: int
+    passing: int
+    right: int
+    chosen: bool
+    tokens: int
+
+
+async def _tried(model: ModelClient, exercise: Exercise, sandbox: Sandbox) -> _Tried:
+    examiner = Examiner(exercise, sandbox)
+    thought = await run_thought(SStarStrategy(model, _OPTIONS, sandbox), examiner.question)
+    right = [await examiner.right(sample.text) for sample in thought.samples]
+    return _Tried(
+        sum(bool(sample.text) for sample in thought.samples),
+        sum(sample.score == 1.0 for sample in thought.samples),
+        sum(right),
+        await examiner.right(thought.answer),
+        thought.counts.total_tokens,
     )
-    programs = passing = chosen = possible = mean = tokens = 0.0
-    for exercise in EXERCISES[:number]:
-        examiner = Examiner(exercise, sandbox)
-        strategy = SStarStrategy(model, options, sandbox)
-        try:
-            thought = await run_thought(strategy, examiner.question)
-        except ReasoningError as error:
-            return [Row(case, exercise.name, f"failed: {error}", None, "")]
-        right = [await examiner.right(sample.text) for sample in thought.samples]
-        programs += sum(bool(sample.text) for sample in thought.samples) / WIDTH
-        passing += sum(sample.score == 1.0 for sample in thought.samples) / WIDTH
-        mean += sum(right) / WIDTH
-        chosen += await examiner.right(thought.answer)
-        possible += any(right)
-        tokens += thought.counts.total_tokens
-    values = {
-        ("sample", "has_program"): programs,
-        ("sample", "passes_public"): passing,
-        ("sample", "accuracy"): mean,
-        ("sstar_majority", "accuracy"): chosen,
-        ("oracle", "accuracy"): possible,
-    }
-    rows = [
-        Row(case, system, metric, value / number, "share")
-        for (system, metric), value in values.items()
-    ]
-    return [*rows, Row(case, "sstar_majority", "tokens", tokens / number, "tokens")]
+
+
+def _rows(case: str, found: Sequence[_Tried]) -> Iterator[Row]:
+    number = len(found)
+    samples = WIDTH * number
+    yield Row(
+        case, "sample", "has_program", sum(each.programs for each in found) / samples, "share"
+    )
+    yield Row(
+        case, "sample", "passes_public", sum(each.passing for each in found) / samples, "share"
+    )
+    yield Row(case, "sample", "accuracy", sum(each.right for each in found) / samples, "share")
+    yield Row(case, "majority", "accuracy", sum(each.chosen for each in found) / number, "share")
+    yield Row(case, "oracle", "accuracy", sum(each.right > 0 for each in found) / number, "share")
+    yield Row(case, "majority", "tokens", sum(each.tokens for each in found) / number, "tokens")
+    yield Row(case, "", "exercises", number, "exercises")

@@ -107,7 +107,7 @@ def test_a_program_that_fails_is_mended_with_what_it_did() -> None:
     assert thought.answer == "add\n"
     asked = programmer.model.requests[1].messages
     assert [message.role for message in asked] == ["system", "user", "assistant", "user"]
-    assert "Input:\n[2, 3]\nExpected:\n5\nGot:\n-1" in asked[-1].content
+    assert "Input:\nadd(2, 3)\nExpected:\n5\nGot:\n-1" in asked[-1].content
     assert thought.samples[0].score == 1.0
 
 

@@ -85,8 +85,9 @@ class Bench:
         for number, test in enumerate(self._problem.tests, 1):
             output = await self.output(program, test.given)
             if not passes(output, test.expected):
+                given = self._problem.shown(test.given)
                 found.append(
-                    f"Test {number}\nInput:\n{test.given}\nExpected:\n{test.expected}\n"
+                    f"Test {number}\nInput:\n{given}\nExpected:\n{test.expected}\n"
                     f"Got:\n{output.shown()}"
                 )
         return found

@@ -45,6 +45,10 @@ class Problem:
     tests: tuple[Example, ...] = ()
     function: str = ""
 
+    def shown(self, given: str) -> str:
+        """An input as people write it: a call of the function, or the text as it is."""
+        return f"{self.function}({given[1:-1]})" if self.function else given
+
 
 def problem_of(question: Question) -> Problem:
     """The problem in `question`; its tests are in the document `tests.json`, if there is one.

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.values import JsonSchema, Message
-from weft.reasoning.code.problem import Problem
+from weft.reasoning.code.problem import Example, Problem
 from weft.reasoning.reading import fenced
 
-PROMPT_VERSION: Final = "code-1"
+PROMPT_VERSION: Final = "code-2"
 
 _WRITE: Final = (
     "You write Python programs that solve problems. Use only the standard library. Write the whole "
@@ -95,7 +95,7 @@ def write_messages(
     problem: Problem, system: str, guide: Sequence[tuple[str, str]] = ()
 ) -> Messages:
     """Asks for a program; `guide` holds titles and texts that it should follow."""
-    return _messages(system, _WRITE, problem, guide, f"Write the program. {_form(problem)}")
+    return _messages(system, _WRITE, problem, guide, f"Write the program. {_defined(problem)}")
 
 
 def mend_messages(before: Messages, answer: str, failures: Sequence[str]) -> Messages:
@@ -160,6 +160,14 @@ def _form(problem: Problem) -> str:
     return _CALLS.format(function=problem.function) if problem.function else _READS
 
 
+def _defined(problem: Problem) -> str:
+    if not problem.function:
+        return "It reads its input from standard input and prints the result, and nothing else."
+    return (
+        f"It defines `{problem.function}`, which returns the result; it reads and prints nothing."
+    )
+
+
 def _observed(known: Sequence[str]) -> tuple[str, str]:
     return "Observations", "\n".join(f"- {each}" for each in known) or "(none)"
 
@@ -176,5 +184,11 @@ def _messages(
 def _examples(problem: Problem) -> list[tuple[str, str]]:
     """The first few public tests; a problem may have hundreds."""
     shown = problem.tests[:3]
-    text = "\n\n".join(f"Input:\n{test.given}\nResult:\n{test.expected}" for test in shown)
+    text = "\n".join(_example(problem, test) for test in shown)
     return [("Examples", text)] if shown else []
+
+
+def _example(problem: Problem, test: Example) -> str:
+    if problem.function:
+        return f"{problem.shown(test.given)} returns {test.expected}"
+    return f"Input:\n{test.given}\nResult:\n{test.expected}\n"
