@@ -13,7 +13,7 @@ from evals.engine.rows import Row
 from evals.planning.effort import Effort
 from evals.reasoning.code.exercises import EXERCISES, Exercise
 from evals.reasoning.code.selecting import Examiner
-from weft.core.errors import ModelError, ReasoningError
+from weft.core.errors import ModelError
 from weft.core.ports import ModelClient
 from weft.reasoning.code.prompts import PROMPT_VERSION
 from weft.reasoning.code.sandbox.sandbox import Sandbox
@@ -45,8 +45,10 @@ async def measure(effort: Effort, sandbox: Sandbox) -> list[Row]:
                 tasks = [
                     group.create_task(_tried(model, exercise, sandbox)) for exercise in exercises
                 ]
-        except* (ModelError, ReasoningError) as errors:
-            return [Row(case, "", f"skipped: {errors.exceptions[0]}", None, "")]
+        except ModelError as error:
+            return [Row(case, "", f"skipped: {error}", None, "")]
+        except ExceptionGroup as errors:
+            return [Row(case, "", f"failed: {errors.exceptions[0]}", None, "")]
     return list(_rows(case, [task.result() for task in tasks]))
 
 
