@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -210,3 +212,10 @@ def test_a_question_is_needed() -> None:
     assert (empty.exit_code, "question is empty" in empty.output) == (2, True)
     wrong = CliRunner().invoke(app, ["think", "what?", "--model", "qwen"])
     assert (wrong.exit_code, "expected local:NAME" in wrong.output) == (2, True)
+
+
+def test_the_command_line_starts_without_what_it_does_not_need() -> None:
+    heavy = ["weft.reasoning", "weft.workflow", "weft.engine", "pydantic", "networkx", "torch"]
+    code = f"import sys, weft.cli.main; print([name for name in {heavy!r} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

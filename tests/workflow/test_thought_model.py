@@ -60,6 +60,30 @@ def test_threads_come_as_reasoning_and_then_the_answer() -> None:
     assert last.usage.completion_tokens == 6
 
 
+@pytest.mark.parametrize("strategy", ["direct", "skeleton"])
+def test_an_answer_that_one_call_writes_is_streamed(strategy: str) -> None:
+    base = FakeModel([Reply("one two three", per_token_s=1.0)])
+    model = ThoughtModel(base, strategy)
+    question = "What is 3 + 4 * 2?"  # no question for points, by its form
+    clock, came = FakeClock(), list[tuple[float, str]]()
+
+    async def main() -> Completion:
+        async with aclosing(model.generate(user(question))) as stream:
+            async for event in stream:
+                if isinstance(event, TextDelta):
+                    came.append((clock.now(), event.text))
+                elif isinstance(event, Completion):
+                    return event
+        raise AssertionError
+
+    last = clock.run(main())
+    assert "".join(text for _, text in came) == last.text == "one two three"
+    assert [at_s for at_s, _ in came] == [0.0, 1.0, 2.0]
+    assert last.reasoning == ""
+    held = FakeClock().run(events(model, user(question, extra={"stream": False})))
+    assert sum(isinstance(event, TextDelta) for event in held) == 1
+
+
 def test_the_request_says_how_it_is_sampled_and_how_much_it_may_cost() -> None:
     model, base = thinking("a")
     sampling = Sampling(max_tokens=1500, temperature=0.1, top_p=0.5, seed=9)

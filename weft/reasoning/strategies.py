@@ -23,7 +23,9 @@ class Entry:
     The function takes a `ModelClient` and `ThinkOptions`, and returns a `Strategy`. `exact` says in
     words with which models or engines it runs as it was published (empty: with none), `needs` what
     it cannot do without. `files` and `functions` are settings that hold a path, and a Python
-    function or another value: workflows and the command line give them as texts.
+    function or another value: workflows and the command line give them as texts. `speaker` is the
+    node, inside that of the thought, whose text is the answer where there is that node: it can be
+    streamed.
     """
 
     make: str
@@ -33,12 +35,14 @@ class Entry:
     needs: str = "a chat model"
     files: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    speaker: str = ""
 
 
 STRATEGIES: Final[Mapping[str, Entry]] = {
     "direct": Entry(
         "weft.reasoning.sampling.direct:make",
         "one call, the question as it is",
+        speaker="answer",
     ),
     "sample": Entry(
         "weft.reasoning.sampling.strategy:make",
@@ -111,6 +115,7 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "weft.reasoning.skeleton.strategy:make",
         "a skeleton of points, each written out beside the others; says when it does not suit",
         "Skeleton-of-Thought (arXiv 2307.15337)",
+        speaker="answer",
     ),
     "map-reduce": Entry(
         "weft.reasoning.mapreduce.strategy:make",

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from weft.core.errors import CapabilityError, CycleError, InputError, ModelUnavailable
 from weft.core.events import Event, NodeFinished, NodeRetrying, NodeStreamed
-from weft.core.ids import NodeId
+from weft.core.ids import NodeId, inside
 from weft.core.ports import (
     Capabilities,
     ModelClient,
@@ -26,8 +26,9 @@ from weft.core.values import Completion, Message
 from weft.engine import Work
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
-from weft.reasoning.strategies import make_strategy
+from weft.reasoning.strategies import STRATEGIES, make_strategy
 from weft.reasoning.strategy import Strategy
+from weft.workflow.chat_answer import Speech
 from weft.workflow.chat_only import check_chat_only
 from weft.workflow.heard import HeardRuns
 from weft.workflow.question_run import ANSWER, AskSettings
@@ -41,8 +42,9 @@ class ThoughtModel:
 
     The last words of the user are the question, with the conversation before them; system messages
     are what the model is told. What threads write comes as reasoning, each when it has ended, then
-    the answer. Of the sampling count the temperature, `top_p` and the seed; `max_tokens` bounds all
-    that is generated, reasoning included. The usage is that of all threads, cancelled ones too.
+    the answer; where one call writes exactly that, it is streamed as it is written. Of the sampling
+    count the temperature, `top_p` and the seed; `max_tokens` bounds all that is generated,
+    reasoning included. The usage is that of all threads, cancelled ones too.
     `model` is closed by whoever gives it.
 
     Raises: `BuildError` for a strategy that is not there, settings that it does not have, or a
@@ -63,6 +65,8 @@ class ThoughtModel:
         self._options = options or ThinkOptions()
         check_thinking(strategy, self._options)
         self._name = name or f"{strategy}:{model.model}"
+        speaker = STRATEGIES[strategy].speaker
+        self._speaker = inside(ANSWER, speaker) if speaker else None
         self._runs = HeardRuns()
 
     @property
@@ -82,7 +86,9 @@ class ThoughtModel:
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `ModelClient`. Raises: also `InputError`, and `RunError`s that name the thread."""
         strategy, question = self._asked(request)
-        told = _Told()
+        told = _Told(self._speaker)
+        live = request.extra.get("stream") is not False
+        speech = Speech({}, self._speaker if live else None)
         async with self._runs.start(
             lambda listener: ThoughtRun(
                 strategy,
@@ -93,13 +99,15 @@ class ThoughtModel:
             async for event in heard.events():
                 if text := told.of(event):
                     yield ReasoningDelta(text)
+                if text := speech.heard(event):
+                    yield TextDelta(text)
             if heard.cancelled:
                 raise self._is_closed()
             if (failure := heard.run.outcome.failure) is not None:
                 raise error_of(failure, ANSWER)
             answer, usage = heard.run.thought.answer, heard.result.usage
-        if answer:
-            yield TextDelta(answer)
+        if text := speech.rest(answer):
+            yield TextDelta(text)
         yield Completion(answer, usage=usage, model=self._name, reasoning="".join(told.said))
 
     def work(self, request: ModelRequest) -> Work:
@@ -167,16 +175,17 @@ def _options(options: ThinkOptions, sampling: Sampling) -> ThinkOptions:
 
 
 class _Told:
-    """What threads wrote, one after another in the order in which they ended."""
+    """What threads wrote, one after another in the order in which they ended; not the answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, speaker: NodeId | None) -> None:
+        self._speaker = speaker
         self.said: list[str] = []
         self._writing: defaultdict[NodeId, str] = defaultdict(str)
 
     def of(self, event: Event) -> str:
         """What there is to tell with `event`."""
         match event:
-            case NodeStreamed():
+            case NodeStreamed() if event.node != self._speaker:
                 self._writing[event.node] += event.text
             case NodeRetrying():
                 self._writing.pop(event.node, None)
