@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.tokenizing import Client, TokenizingConformance
-from tests.live_vllm import NAME, LiveVllm
+from tests.live_vllm import CONTEXT, NAME, LiveVllm
 from tests.serving.openai.scripted import VLLM, EndpointServer, Script, Tokenizer, says
 from weft.core.fakes import TokenModel
 from weft.planner.choice import RoutedModel
@@ -84,3 +84,12 @@ class TestVllm(TokenizingConformance):
     async def tokenizing(self) -> AsyncIterator[Client]:
         async with aclosing(OpenAIModel(self.live.base_url, NAME)) as client:
             yield client
+
+    def test_a_text_longer_than_the_context_is_only_text(self) -> None:
+        async def body(client: Client) -> None:
+            text = "a word and one more " * CONTEXT
+            ids = await client.encode(text)
+            assert len(ids) > CONTEXT
+            assert await client.decode(ids) == text
+
+        self.tell(body)

@@ -41,6 +41,5 @@ def test_the_threads_of_the_runtime_find_them_too(live_vllm: LiveVllm) -> None:
         assert found.hits >= 0.95 * found.shared
         assert found.counts.total_tokens == SHAPE.generated
         assert found.counts.critical_path_tokens == SHAPE.critical_path
-        assert found.counts.cached_tokens == found.hits
 
     on_server(live_vllm, body)
