@@ -92,6 +92,25 @@ def test_any_command_can_be_run_with_what_it_needs() -> None:
 
 
 @needs_protection
+def test_what_may_be_read_is_found_wherever_it_lies(tmp_path: Path) -> None:
+    held = tmp_path / "held"
+    held.mkdir()
+    (held / "word").write_text("read")
+    (tmp_path / "secret").write_text("HARM")
+    (tmp_path / "link").symlink_to(held)
+    source = f"""
+import os
+print(open({str(held / "word")!r}).read(), open({str(tmp_path / "link" / "word")!r}).read())
+print(os.listdir({str(tmp_path)!r}))
+"""
+    reads = (str(held), str(tmp_path / "link"), str(tmp_path / "absent"))
+    ran = asyncio.run(Sandbox(LIMITS, reads=reads).run(source))
+    first, second = ran.stdout.splitlines()
+    assert first == "read read"
+    assert sorted(second[1:-1].split(", ")) == ["'held'", "'link'"]
+
+
+@needs_protection
 def test_a_command_that_is_not_there_is_an_error_of_ours() -> None:
     with pytest.raises(SandboxError, match=r"/bin/absent cannot be run: .*No such file"):
         asyncio.run(Sandbox(LIMITS).execute(("/bin/absent",)))

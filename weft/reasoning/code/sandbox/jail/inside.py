@@ -17,7 +17,7 @@ from weft.reasoning.code.sandbox.jail.enclosure import Enclosure
 from weft.reasoning.code.sandbox.jail.kernel import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 from weft.reasoning.code.sandbox.jail.order import Order
 from weft.reasoning.code.sandbox.jail.surrender import surrender
-from weft.reasoning.code.sandbox.jail.tree import BOX, build_tree, own_mounts
+from weft.reasoning.code.sandbox.jail.tree import BOX, build_tree, own_mounts, resolve
 
 _SEALS: Final = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
@@ -37,7 +37,7 @@ def live(order: Order, enclosure: Enclosure, go: int, tell: int) -> NoReturn:
 
 
 def _lived(order: Order, enclosure: Enclosure, tell: int) -> Mapping[str, Any]:
-    missing, box = dict(enclosure.missing), BOX
+    missing, box, reads = dict(enclosure.missing), BOX, resolve(order.reads)
     try:
         own_mounts()
     except OSError as error:
@@ -47,7 +47,7 @@ def _lived(order: Order, enclosure: Enclosure, tell: int) -> Mapping[str, Any]:
         return {"missing": missing}
     limits, owner = order.limits, enclosure.owner
     if "files" not in missing:
-        build_tree(order.reads, limits.disk_bytes, limits.disk_files, owner)
+        build_tree(reads, limits.disk_bytes, limits.disk_files, owner)
     _write(order.files, Path(box), owner)
     source = _sealed(order.stdin)
     program = os.fork()

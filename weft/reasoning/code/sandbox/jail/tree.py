@@ -6,7 +6,7 @@ A mount namespace with a root of its own. Knows paths; which ones are needed is 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +35,11 @@ _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 _UNTRUSTED: Final = MS_NOSUID | MS_NODEV
 
 
+def resolve(paths: Iterable[str]) -> Mapping[str, str]:
+    """Where each of `paths` really is; those that are missing are left out."""
+    return {path: os.path.realpath(path) for path in paths if Path(path).exists()}
+
+
 def own_mounts() -> None:
     """Give this process a mount namespace of its own, with an empty file system to build in.
 
@@ -45,29 +50,28 @@ def own_mounts() -> None:
     mount("weft", _STAGE, "tmpfs", _UNTRUSTED, "size=1m,nr_inodes=1k,mode=755")
 
 
-def build_tree(reads: Iterable[str], box_bytes: int, box_files: int, owner: int) -> None:
+def build_tree(reads: Mapping[str, str], box_bytes: int, box_files: int, owner: int) -> None:
     """Give this process a root in which only `reads` (read only) and `BOX` exist.
 
-    Needs `own_mounts`. What is missing among `reads` is left out. `BOX` holds at most `box_bytes`
-    in `box_files` files, directories and links, and belongs to the user `owner`.
+    `reads` were resolved before `own_mounts`, which covers a directory of the system. `BOX` holds
+    at most `box_bytes` in `box_files` files, directories and links, and belongs to `owner`.
 
     Raises: `OSError` where the system does not let us.
     """
-    real = {path: os.path.realpath(path) for path in reads if Path(path).exists()}
     Path(_STAGE + _OUTSIDE).mkdir()
     pivot_root(_STAGE, _STAGE + _OUTSIDE)
     os.chdir("/")
     for device in _DEVICES:
         _show(device)
         restrict_mount(device, MOUNT_RDONLY | MOUNT_NOSUID, recursive=False)
-    shown = _outermost(real.values())
+    shown = _outermost(reads.values())
     for path in shown:
         _show(path)
         restrict_mount(path, MOUNT_RDONLY | MOUNT_NOSUID | MOUNT_NODEV, recursive=True)
-    for link in _outermost(path for path, end in real.items() if path != end):
+    for link in _outermost(path for path, end in reads.items() if path != end):
         if not _within(link, shown):
             Path(link).parent.mkdir(parents=True, exist_ok=True)
-            Path(link).symlink_to(real[link])
+            Path(link).symlink_to(reads[link])
     Path(BOX).mkdir()
     limits = f"size={box_bytes},nr_inodes={box_files + 1},mode=700,uid={owner},gid={owner}"
     mount("weft", BOX, "tmpfs", _UNTRUSTED, limits)
