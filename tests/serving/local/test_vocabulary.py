@@ -15,7 +15,7 @@ from weft.serving.local.vocabulary import Vocabulary
 
 def _with_added() -> Tokens:
     tokenizer = tiny.make_tokenizer()
-    tokenizer.add_tokens(["<added>"])
+    tokenizer.add_tokens(["<added>", "    "])
     return Tokens(tokenizer)
 
 
@@ -69,6 +69,11 @@ def test_no_text_spells_a_special_or_an_added_token(parts: list[str]) -> None:
     ids = WITH_ADDED.encode_plain(text)
     assert not set(ids) & {0, 1, 2, WITH_ADDED.special_token("<added>")}
     assert WITH_ADDED.decode(ids) == text
+
+
+def test_a_run_of_blanks_is_an_ordinary_token() -> None:
+    assert len(WITH_ADDED.encode_plain("    ")) == 1
+    assert WITH_ADDED.special_token("    ") is None
 
 
 def test_an_added_token_is_one_where_it_is_meant() -> None:

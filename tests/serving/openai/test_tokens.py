@@ -86,6 +86,11 @@ def test_a_word_that_looks_like_a_tag_keeps_its_id_where_tokens_are_listed(
     assert tell(endpoint, lambda client: client.special_token(">>TITLE<<")) == 302
 
 
+def test_a_run_of_blanks_keeps_its_id(endpoints: EndpointServer) -> None:
+    endpoint = endpoints.add(says("x"), tokenizer=Tokenizer({"<s>": 300, "    ": 301}))
+    assert tell(endpoint, lambda client: client.encode("    <s>")) == (301, *b"<s>")
+
+
 def test_short_texts_are_asked_for_once(endpoints: EndpointServer) -> None:
     endpoint = endpoints.add(says("x"), tokenizer=Tokenizer())
 

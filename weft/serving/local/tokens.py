@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 
 from weft.core.errors import ModelRequestError
 from weft.core.values import Message
-from weft.serving.text import PlainText, Tokenized
+from weft.serving.text import PlainText, Tokenized, only_blanks
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -24,7 +24,11 @@ class Tokens:
         added = tokenizer.added_tokens_decoder
         marks = sorted((mark.content for mark in added.values() if mark.special), key=len)
         self._tokenizer = tokenizer
-        self._added = {token: mark.content for token, mark in added.items()}
+        self._added = {
+            token: mark.content
+            for token, mark in added.items()
+            if mark.special or not only_blanks(mark.content)
+        }
         self._ids = {spelling: token for token, spelling in self._added.items()}
         self._marks = re.compile("|".join(map(re.escape, reversed(marks))) or r"(?!)")
         self._plain = PlainText()

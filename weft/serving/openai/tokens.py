@@ -20,7 +20,7 @@ from weft.core.values import Message
 from weft.serving.openai.body import conversation
 from weft.serving.openai.endpoint import Endpoint
 from weft.serving.openai.transport import Transport
-from weft.serving.text import PlainText, Tokenized
+from weft.serving.text import PlainText, Tokenized, only_blanks
 
 # Not the bytes of a character that has no token, `<0xF0>`.
 _TAG = re.compile(r"(?!<0x[0-9A-F]{2}>)\u2581?[<\[\]>{](?=.*\w).+[>\]\[<}]", re.DOTALL)
@@ -138,9 +138,10 @@ def _list_of(page: bytes | None) -> Mapping[int, str] | None:
     if page is None:
         return None
     try:
-        return _Info.model_validate_json(page).added_tokens_decoder
+        found = _Info.model_validate_json(page).added_tokens_decoder
     except ValidationError:
         return None
+    return {token: spelling for token, spelling in found.items() if not only_blanks(spelling)}
 
 
 def _remember(memory: OrderedDict[K, Any], key: K, value: object) -> None:

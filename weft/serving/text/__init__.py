@@ -6,7 +6,7 @@ tokens, as ids of which none is one.
 
 from weft.serving.text.formats import FORMATS, FormatName
 from weft.serving.text.found import FoundCall, Piece
-from weft.serving.text.plain import PlainText, Tokenized
+from weft.serving.text.plain import PlainText, Tokenized, only_blanks
 from weft.serving.text.prompt import spell
 from weft.serving.text.splitter import ReasoningStyle, Splitter
 
@@ -19,5 +19,6 @@ __all__ = [
     "ReasoningStyle",
     "Splitter",
     "Tokenized",
+    "only_blanks",
     "spell",
 ]

@@ -21,6 +21,13 @@ class Tokenized:
     special: Mapping[int, str] = field(default_factory=dict)
 
 
+def only_blanks(spelling: str) -> bool:
+    """Whether a token is a run of blanks. Some tokenizers have such tokens beside their special ones:
+    nobody can forge anything with them, and code would be longer without.
+    """
+    return not spelling.strip().strip("\u2581")
+
+
 Encoding = Generator[str, Tokenized, tuple[int, ...]]
 
 
