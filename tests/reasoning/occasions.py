@@ -45,9 +45,18 @@ def occasion(strategy: str) -> Occasion:
     return _OCCASIONS.get(strategy, Occasion())
 
 
+TYPED = '{"n": 42}'
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+"""What is asked for in the tests of typed answers, and what the models say to any schema."""
+
+
+def _said(strategy: str, request: ModelRequest) -> str:
+    return occasion(strategy).says if request.schema is None else TYPED
+
+
 def chat(strategy: str) -> ModelClient:
     """A model that knows messages and nothing of tokens."""
-    return FakeModel([occasion(strategy).says])
+    return FakeModel(lambda request: _said(strategy, request))
 
 
 class Neighbours(TokenModel):
@@ -55,14 +64,16 @@ class Neighbours(TokenModel):
 
     async def capabilities(self) -> Capabilities:
         there = await super().capabilities()
-        return replace(there, layouts=("contiguous", "interleaved", "combined"))
+        return replace(
+            there, structured_output=True, layouts=("contiguous", "interleaved", "combined")
+        )
 
 
 def tokens(strategy: str) -> ModelClient:
     """A model over token ids, which runs groups of concurrent attention too."""
 
-    def script(_: Sequence[int], __: ModelRequest) -> TokenReply:
-        return TokenReply(occasion(strategy).says)
+    def script(_: Sequence[int], request: ModelRequest) -> TokenReply:
+        return TokenReply(_said(strategy, request))
 
     return Neighbours(script)
 

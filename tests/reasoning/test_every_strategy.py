@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import weft
-from tests.reasoning.occasions import MODELS, cases, occasion
+from tests.reasoning.occasions import MODELS, SCHEMA, cases, occasion
 from weft.cli.main import app
 from weft.core.errors import BuildError
 from weft.core.fakes import FakeModel
@@ -117,6 +117,23 @@ def test_as_a_model(strategy: str, kind: str) -> None:
         return (await complete(model, request)).text
 
     assert asyncio.run(main()).strip()
+
+
+@each
+def test_typed_answers(strategy: str, kind: str) -> None:
+    """An answer fits its schema; where a strategy cannot see to that, it is said before."""
+    asked = occasion(strategy)
+    model = MODELS[kind](strategy)
+    flow = weft.Flow("typed", models={"m": model})
+    documents = {document.name: document.text for document in asked.documents}
+    think = {"strategy": strategy, **OPTIONS, "settings": asked.settings, "documents": documents}
+    flow.output(answer=flow.model("m", asked.question, schema=SCHEMA, think=think))
+    if STRATEGIES[strategy].typed:
+        result = flow.run_sync()
+        assert result.outputs == {"answer": {"n": 42}}, result.missing
+    else:
+        with pytest.raises(BuildError, match="a form of their own"):
+            flow.check()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

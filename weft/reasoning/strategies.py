@@ -25,7 +25,7 @@ class Entry:
     it cannot do without. `files` and `functions` are settings that hold a path, and a Python
     function or another value: workflows and the command line give them as texts. `speaker` is the
     node, inside that of the thought, whose text is the answer where there is that node: it can be
-    streamed.
+    streamed. Not `typed`: its answers have a form of their own, and fit no schema.
     """
 
     make: str
@@ -36,6 +36,7 @@ class Entry:
     files: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     speaker: str = ""
+    typed: bool = True
 
 
 STRATEGIES: Final[Mapping[str, Entry]] = {
@@ -62,6 +63,7 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "one long search: it answers, checks itself and goes back, until the answer is settled",
         "To Backtrack or Not to Backtrack (arXiv 2504.07052)",
         exact="any model that goes on with an answer; in turns with others",
+        typed=False,
     ),
     "apr": Entry(
         "weft.reasoning.protocols.apr:make",
@@ -173,12 +175,14 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "programs, mended by running them on tests; inputs on which they differ decide",
         "S* (arXiv 2502.14382)",
         needs="a programming problem, tests if there are any (document `tests.json`), a sandbox",
+        typed=False,
     ),
     "plansearch": Entry(
         "weft.reasoning.code.plansearch:make",
         "observations, combinations of them, plans, plans that criticise them, then programs",
         "PlanSearch (arXiv 2409.03733)",
         needs="a programming problem, tests if there are any (document `tests.json`), a sandbox",
+        typed=False,
     ),
 }
 """What `make_strategy` can make."""

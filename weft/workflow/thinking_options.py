@@ -10,8 +10,9 @@ from typing import Any
 
 from weft.core.errors import BuildError
 from weft.core.fakes import FakeModel
+from weft.core.values import JsonSchema
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.strategies import make_strategy
+from weft.reasoning.strategies import STRATEGIES, make_strategy
 from weft.workflow.document.thinking import ThinkSpec
 from weft.workflow.strategy_settings import settings_in
 from weft.workflow.unit import Unit
@@ -44,3 +45,11 @@ def check_thinking(strategy: str, options: ThinkOptions) -> None:
         make_strategy(strategy, FakeModel([""]), options)
     except ValueError as error:
         raise BuildError(f"{strategy}: {error}") from error
+
+
+def check_typed(strategy: str, schema: JsonSchema | None) -> None:
+    """Raises: `BuildError` when answers of `strategy` fit no schema, and there is one."""
+    entry = STRATEGIES.get(strategy)
+    if schema is not None and entry is not None and not entry.typed:
+        hint = "leave the schema out, or have another node make it of the answer"
+        raise BuildError(f"answers of {strategy} have a form of their own: no schema", hint=hint)

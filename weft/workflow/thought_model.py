@@ -75,9 +75,8 @@ class ThoughtModel:
 
     async def capabilities(self) -> Capabilities:
         there = await self._client.capabilities()
-        return Capabilities(
-            structured_output=there.structured_output, max_context_tokens=there.max_context_tokens
-        )
+        typed = there.structured_output and STRATEGIES[self._strategy].typed
+        return Capabilities(structured_output=typed, max_context_tokens=there.max_context_tokens)
 
     async def start(self, show: Callable[[str], None] | None = None) -> None:
         if isinstance(self._client, Startable):
@@ -130,7 +129,8 @@ class ThoughtModel:
         if self._runs.closed:
             raise self._is_closed()
         hint = "ask the model that it thinks with"
-        check_chat_only(request, f"{self._name} thinks", hint, schema=True)
+        typed = STRATEGIES[self._strategy].typed
+        check_chat_only(request, f"{self._name} thinks", hint, schema=typed)
         for key in ("stop", "top_k", "stop_token_ids"):
             if getattr(request.sampling, key):
                 raise CapabilityError(f"{self._name} thinks: no `{key}`", hint=hint)

@@ -9,12 +9,14 @@ from weft.reasoning.question import Question
 from weft.reasoning.strategy import Strategy
 from weft.reasoning.thought import Thought
 from weft.workflow.question_run import ANSWER, AskSettings, QuestionRun
+from weft.workflow.thinking_options import check_typed
 
 
 class ThoughtRun(QuestionRun):
     """One thought under way: see `QuestionRun`.
 
-    Raises, when it is made: `BuildError` for an empty question.
+    Raises, when it is made: `BuildError` for an empty question, or a schema that the strategy
+    cannot keep to.
     """
 
     def __init__(
@@ -22,6 +24,7 @@ class ThoughtRun(QuestionRun):
     ) -> None:
         if not question.text.strip():
             raise BuildError("the question is empty", hint='weft think "why ...?"')
+        check_typed(strategy.name, question.schema)
         self._strategy = strategy.name
         identity = {"question": question.text, "strategy": strategy.name}
         work = strategy.work(question)

@@ -6,9 +6,10 @@ from weft.core.errors import BuildError, CycleError, UnknownReference
 from weft.reasoning.strategies import STRATEGIES
 from weft.workflow.clients.behind import thinker
 from weft.workflow.document.defects import closest
+from weft.workflow.document.leaves import ModelNode
 from weft.workflow.document.thinking import ThinkSpec
 from weft.workflow.source import Path
-from weft.workflow.thinking_options import check_thinking, options_of
+from weft.workflow.thinking_options import check_thinking, check_typed, options_of
 from weft.workflow.unit import Unit
 
 
@@ -26,12 +27,24 @@ def check_strategy(unit: Unit, spec: ThinkSpec, path: Path) -> None:
         unit.fail(error, (*path, *place))
 
 
-def check_think(unit: Unit, spec: ThinkSpec, model: str, path: Path) -> None:
-    """Check how a node thinks, and that its `model` does not. Raises: `BuildError`."""
-    if (other := thinker(unit, model)) is not None:
+def check_think(unit: Unit, step: ModelNode, path: Path) -> None:
+    """Check how the node at `path` thinks, if it does, and that its model does not.
+
+    Raises: `BuildError`.
+    """
+    other = thinker(unit, step.model)
+    if step.think is not None and other is not None:
         hint = "name the model that it thinks with"
-        unit.fail(CycleError(f"the model `{other}` thinks already", hint=hint), path, at_key=True)
-    check_strategy(unit, spec, path)
+        error = CycleError(f"the model `{other}` thinks already", hint=hint)
+        unit.fail(error, (*path, "think"), at_key=True)
+    said = step.think or unit.document.models[step.model].think
+    if said is not None:
+        try:
+            check_typed(said.strategy, step.output_schema)
+        except BuildError as untyped:
+            unit.fail(untyped, (*path, "schema"), at_key=True)
+    if step.think is not None:
+        check_strategy(unit, step.think, (*path, "think"))
 
 
 def _named(spec: ThinkSpec, error: BuildError) -> str | None:

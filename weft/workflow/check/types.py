@@ -251,8 +251,7 @@ class Types:
         for index, tool in enumerate(step.tools):
             if source_of(self._unit, tool) != (tool, ""):  # a server stands for all it has
                 self._spec(tool, (*path, "tools", index))
-        if step.think is not None:
-            check_think(self._unit, step.think, step.model, (*path, "think"))
+        check_think(self._unit, step, path)
 
     def _choice(self, step: ToolNode, index: int, path: Path) -> ToolSpec:
         """The tool that the node calls, or for an index from 1 one of its alternatives."""
