@@ -141,7 +141,8 @@ def _list_of(page: bytes | None) -> Mapping[int, str] | None:
         found = _Info.model_validate_json(page).added_tokens_decoder
     except ValidationError:
         return None
-    return {token: spelling for token, spelling in found.items() if not only_blanks(spelling)}
+    # One that is empty is no list: every model has a token for its end.
+    return {token: word for token, word in found.items() if not only_blanks(word)} or None
 
 
 def _remember(memory: OrderedDict[K, Any], key: K, value: object) -> None:
