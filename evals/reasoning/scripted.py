@@ -55,4 +55,4 @@ def searched(model: SymbolicModel, problem: Problem) -> tuple[str, ...]:
     if model.kind == "apr":
         return run_apr(problem, model.beams, model.draws).steps or ()
     root = Node.root(problem)
-    return run_sos_plus(problem, model.beams.main, model.draws(root)).steps or ()
+    return run_sos_plus(problem, model.beams, model.draws(root)).steps or ()

@@ -47,19 +47,19 @@ class SymbolicModel:
         node = opening_node(prompt)
         _, _, written = prompt.partition(node.opening)
         if node.steps:
-            return _rest(sub_search(node, self.beams.sub, self.draws(node)), written)
+            return _rest(sub_search(node, self.beams, self.draws(node)), written)
         problem = Problem(node.numbers, node.target)
         if self.kind == "sos":
-            return _rest(sos_plus(problem, self.beams.main, self.draws(node)), written)
+            return _rest(sos_plus(problem, self.beams, self.draws(node)), written)
         return self._main(problem, written)
 
     def _main(self, problem: Problem, written: str) -> str:
         """What APR's main search writes next: up to the end of a spawn block, or to its own."""
-        search = apr(problem, self.beams.main, self.draws(Node.root(problem)))
+        search = apr(problem, self.beams, self.draws(Node.root(problem)))
         try:
             spawn = next(search)
             while not spawn.written.startswith(written):
-                texts = (sub_search(n, self.beams.sub, self.draws(n)) for n in spawn.nodes)
+                texts = (sub_search(n, self.beams, self.draws(n)) for n in spawn.nodes)
                 spawn = search.send([message(text) for text in texts])
             return spawn.written[len(written) :]
         except StopIteration as end:

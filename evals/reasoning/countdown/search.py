@@ -28,10 +28,16 @@ Messages = list[str | None]
 
 @dataclass(frozen=True, slots=True)
 class Beams:
-    """How many successors of a node are kept: by the search, and by its sub-searches."""
+    """How many successors of a node are kept: by the search, and by its sub-searches.
+
+    The published searches write those that are kept in random order and go on with the nearest.
+    `listed`: they write them, and go on with them, in the order in which successors are listed,
+    which a small model can learn: what it wrote last says what may come next.
+    """
 
     main: int
     sub: int
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,8 @@ class Writing:
     """A trace as it grows."""
 
     start: Node
+    beam: int
+    listed: bool
     rng: random.Random
     text: str = ""
     goal: tuple[str, ...] | None = None
@@ -54,13 +62,17 @@ class Writing:
     def add(self, line: str) -> None:
         self.text += line
 
-    def expand(self, node: Node, beam: int) -> list[Node]:
-        """Write down the node's best `beam` successors; hand back those to go on with, best first.
+    def expand(self, node: Node) -> list[Node]:
+        """Write down the node's best successors; hand back those to go on with, in order.
 
         Ends early, with `goal` set, at a single number that is the target.
         """
-        kept = sorted(_successors(node.numbers), key=lambda s: distance(s[1], node.target))[:beam]
-        self.rng.shuffle(kept)
+        successors = _successors(node.numbers)
+        kept = sorted(successors, key=lambda s: distance(s[1], node.target))[: self.beam]
+        if self.listed:
+            kept.sort(key=successors.index)
+        else:
+            self.rng.shuffle(kept)
         children: list[Node] = []
         for step, numbers in kept:
             self.add(trace.exploring(step, numbers))
@@ -73,7 +85,9 @@ class Writing:
             if numbers[0] == node.target:
                 self.goal = child.steps
                 break
-        return sorted(children, key=lambda c: distance(c.numbers, c.target))
+        if self.listed:
+            return children
+        return sorted(children, key=lambda child: distance(child.numbers, child.target))
 
     def finish(self) -> str:
         """The trace with its end: the path to the goal once more, or that there is none."""
@@ -109,23 +123,23 @@ class _Queue:
         return heapq.heappop(self.heap).node
 
 
-def sos_plus(problem: Problem, beam: int, rng: random.Random) -> str:
+def sos_plus(problem: Problem, beams: Beams, rng: random.Random) -> str:
     """The trace of SoS+ behind its opening lines: one sequence, sub-searches inlined."""
-    writing = Writing(Node.root(problem), rng)
-    _inline(writing, writing.start, beam, level=0)
+    writing = Writing(Node.root(problem), beams.main, beams.listed, rng)
+    _inline(writing, writing.start, level=0)
     return writing.finish()
 
 
-def _inline(writing: Writing, start: Node, beam: int, level: int) -> None:
+def _inline(writing: Writing, start: Node, level: int) -> None:
     queue, node = _Queue(), start
     while True:
-        children = writing.expand(node, beam)
+        children = writing.expand(node)
         if writing.goal:
             return
         if children and writing.rng.random() < SPAWN_CHANCE:
             for child in children:
                 writing.add(f"Start Sub Search at level {level + 1}: {child.opening}")
-                _inline(writing, child, beam, level + 1)
+                _inline(writing, child, level + 1)
                 if writing.goal:
                     return
                 writing.add(f"Exit Sub Search at level {level + 1}: No Solution\n")
@@ -137,26 +151,27 @@ def _inline(writing: Writing, start: Node, beam: int, level: int) -> None:
         writing.add(node.opening)
 
 
-def sub_search(start: Node, beam: int, rng: random.Random) -> str:
+def sub_search(start: Node, beams: Beams, rng: random.Random) -> str:
     """The trace of one sub-search of APR behind its opening lines: best first, no sub-searches."""
-    writing, queue, node = Writing(start, rng), _Queue(), start
+    writing, queue, node = Writing(start, beams.sub, beams.listed, rng), _Queue(), start
     while True:
-        queue.push(writing.expand(node, beam))
+        queue.push(writing.expand(node))
         if writing.goal or not queue.heap:
             return writing.finish()
         node = queue.pop()
         writing.add(node.opening)
 
 
-def apr(problem: Problem, beam: int, rng: random.Random) -> Generator[Spawn, Messages, str]:
+def apr(problem: Problem, beams: Beams, rng: random.Random) -> Generator[Spawn, Messages, str]:
     """The main search of APR behind its opening: yields where it spawns, is sent what came back.
 
     A spawn's `written` ends in the spawn block; behind it the trace goes on with the results in the
     block's place. Returns the whole trace, without any spawn block.
     """
-    writing, queue, node = Writing(Node.root(problem), rng), _Queue(), Node.root(problem)
+    node, queue = Node.root(problem), _Queue()
+    writing = Writing(node, beams.main, beams.listed, rng)
     while True:
-        children = writing.expand(node, beam)
+        children = writing.expand(node)
         if len(children) > 1 and rng.random() < SPAWN_CHANCE:
             found = yield Spawn(writing.text + calling(children), tuple(children))
             writing.add(joined(children, found))

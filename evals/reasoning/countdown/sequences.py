@@ -36,6 +36,7 @@ class Recipe:
     within: Range = SMALL
     beams: tuple[int, ...] = (2, 3, 4, 5)
     sub_beam: int = 8
+    listed: bool = True
     conditioned: float = 0.5
     bin_tokens: int = 64
 
@@ -51,12 +52,12 @@ class Solved:
 def run_apr(problem: Problem, beams: Beams, draws: Draws, condition: str = "") -> Solved:
     """The strings of an APR search: its main calls, each before the children that it spawns."""
     root = Node.root(problem)
-    opening, calls, main = condition + root.opening, [], apr(problem, beams.main, draws(root))
+    opening, calls, main = condition + root.opening, [], apr(problem, beams, draws(root))
     try:
         spawn = next(main)
         while True:
             calls.append(opening + spawn.written)
-            texts = [sub_search(node, beams.sub, draws(node)) for node in spawn.nodes]
+            texts = [sub_search(node, beams, draws(node)) for node in spawn.nodes]
             calls += [n.opening + text for n, text in zip(spawn.nodes, texts, strict=True)]
             spawn = main.send([message(text) for text in texts])
     except StopIteration as end:
@@ -64,9 +65,9 @@ def run_apr(problem: Problem, beams: Beams, draws: Draws, condition: str = "") -
         return Solved((*calls, opening + end.value), None if steps is None else tuple(steps))
 
 
-def run_sos_plus(problem: Problem, beam: int, rng: random.Random) -> Solved:
+def run_sos_plus(problem: Problem, beams: Beams, rng: random.Random) -> Solved:
     """The one string of a SoS+ search."""
-    written = sos_plus(problem, beam, rng)
+    written = sos_plus(problem, beams, rng)
     steps = final_steps(written)
     call = Node.root(problem).opening + written
     return Solved((call,), None if steps is None else tuple(steps))
@@ -99,14 +100,14 @@ def training_texts(
     rng = random.Random(f"{seed}:{material}")
     for problem in problems(seed, count, recipe.within, without):
         beam, named = rng.choice(recipe.beams), rng.random() < recipe.conditioned
-        beams = Beams(beam, recipe.sub_beam)
+        beams = Beams(beam, recipe.sub_beam, recipe.listed)
         if material == "apr":
             condition = sub_call_budget(beam) if named else ""
             yield from run_apr(problem, beams, lambda _: rng, condition).calls
         elif material == "steps":
             yield "".join(f"{step}\n" for step in explored(problem, beams, rng))
         else:
-            (call,) = run_sos_plus(problem, beam, rng).calls
+            (call,) = run_sos_plus(problem, beams, rng).calls
             width = recipe.bin_tokens
             yield (token_budget(-(-tokens(call) // width) * width) if named else "") + call
 

@@ -58,6 +58,9 @@ class Messages(Protocol):
     stops: tuple[str, ...]
     """Where decoding pauses besides at the model's own end."""
 
+    guard: str
+    """What the model must not write, since results are the runtime's to write."""
+
     lead: str
     """What makes a search answer at once; empty: nothing does."""
 
@@ -100,12 +103,12 @@ class Apr(Grammar):
         return self.messages.opening(question)
 
     def stops(self, thread: Thread) -> tuple[str, ...]:  # noqa: ARG002
-        """The guard: results are written by the runtime, never by the model."""
-        return (*self.messages.stops, RESULTS)
+        """The model's calls, and the guard: where it begins to write results itself."""
+        return (*self.messages.stops, self.messages.guard)
 
     def classify(self, thread: Thread, output: Output) -> Move:
         """A spawn block at the end calls sub-searches; any other end is the search's own."""
-        if output.stop == RESULTS:
+        if output.stop == self.messages.guard:
             return Continue(cut=RESULTS, parts=(Text(f"{CALLING}\n"),))
         spawns = self.levels is None or thread.depth < self.levels
         calls = _calls(thread.text) if spawns else None

@@ -37,6 +37,7 @@ class NodeMessages:
     """
 
     stops: tuple[str, ...] = ()
+    guard = "<Sub Searches>\n"  # the whole line: one token in the models' tokenizers
     lead = ""
 
     def __init__(self, begin: str, children: int = 0) -> None:

@@ -43,6 +43,7 @@ class TextMessages:
     """Implements `apr.Messages` for chat models that know no sub-searches."""
 
     stops: tuple[str, ...] = ("<End Calling Sub Searches>",)
+    guard = "<Sub Searches>"
     lead = f"\n{ANSWER}"
 
     def __init__(self, options: ThinkOptions) -> None:

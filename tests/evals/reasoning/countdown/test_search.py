@@ -39,7 +39,7 @@ def test_what_apr_finds_is_a_solution(seed: int, beam: int, sub_beam: int) -> No
 @given(SEEDS, st.integers(1, 5))
 def test_what_sos_plus_finds_is_a_solution(seed: int, beam: int) -> None:
     problem = drawn(seed)
-    found = run_sos_plus(problem, beam, random.Random(seed))
+    found = run_sos_plus(problem, Beams(beam, beam), random.Random(seed))
     assert found.steps is None or verified(problem, found.steps)
 
 
@@ -47,14 +47,17 @@ def test_what_sos_plus_finds_is_a_solution(seed: int, beam: int) -> None:
 def test_searches_that_keep_everything_find_what_there_is(seed: int) -> None:
     problem = drawn(seed)
     assert searched(problem, Beams(99, 99), seed).steps is not None
-    assert run_sos_plus(problem, 99, random.Random(seed)).steps is not None
+    assert run_sos_plus(problem, Beams(99, 99), random.Random(seed)).steps is not None
 
 
 @pytest.mark.parametrize("numbers", [(1, 1, 1), (98, 99, 97)])
 def test_searches_end_where_there_is_nothing(numbers: tuple[int, int, int]) -> None:
     problem = Problem(numbers, 89)
     assert not solvable(problem.numbers, problem.target)
-    for found in (searched(problem, Beams(5, 8), 1), run_sos_plus(problem, 5, random.Random(1))):
+    for found in (
+        searched(problem, Beams(5, 8), 1),
+        run_sos_plus(problem, Beams(5, 5), random.Random(1)),
+    ):
         assert found.steps is None
         assert found.calls[-1].endswith("No solution found.\n")
 
@@ -63,7 +66,7 @@ def test_searches_end_where_there_is_nothing(numbers: tuple[int, int, int]) -> N
 def test_apr_and_sos_plus_of_equal_beams_find_the_same(seed: int, beam: int) -> None:
     """Two numbers have four successors at most: what is found depends on what the root keeps."""
     problem = drawn(seed)
-    inlined = run_sos_plus(problem, beam, random.Random(seed)).steps
+    inlined = run_sos_plus(problem, Beams(beam, beam), random.Random(seed)).steps
     assert (searched(problem, Beams(beam, 4), seed).steps is None) is (inlined is None)
 
 
@@ -80,14 +83,14 @@ def test_each_main_call_goes_on_where_the_one_before_it_spawned(seed: int) -> No
 
 def test_a_sub_search_shows_the_way_again_and_nothing_else() -> None:
     node = Node("0,1", 11, (54, 65), ("93-28=65",))
-    text = sub_search(node, 8, random.Random(3))
+    text = sub_search(node, Beams(1, 8), random.Random(3))
     assert trace.message(text) == (
         "Exploring Operation: 65-54=11, Resulting Numbers: [11]\n11,11 equal: Goal Reached\n"
     )
 
 
 def test_a_failed_sub_search_returns_nothing() -> None:
-    text = sub_search(Node("0,1", 11, (54, 60), ("93-33=60",)), 8, random.Random(3))
+    text = sub_search(Node("0,1", 11, (54, 60), ("93-33=60",)), Beams(1, 8), random.Random(3))
     assert trace.message(text) is None
     assert text.endswith("No solution found.\n")
 
@@ -98,12 +101,27 @@ def test_distance_is_to_the_nearest_factor_for_each_number() -> None:
     assert distance((100, 3), 7) == 93 + 4
 
 
+@given(SEEDS, st.integers(2, 5))
+def test_listed_searches_find_what_shuffled_ones_find(seed: int, beam: int) -> None:
+    problem, draws = drawn(seed), random.Random(seed)
+    for searches in (run_sos_plus, lambda p, beams, rng: run_apr(p, beams, lambda _: rng)):
+        listed = searches(problem, Beams(beam, 9, listed=True), draws)
+        assert (listed.steps is None) is (searches(problem, Beams(beam, 9), draws).steps is None)
+        assert listed.steps is None or verified(problem, listed.steps)
+
+
+def test_listed_searches_go_on_in_the_order_in_which_they_wrote() -> None:
+    first = searched(EASY, Beams(5, 8, listed=True), 1).calls[0]
+    called = [line.rpartition(" ")[2] for line in first.splitlines() if "Start Sub" in line]
+    assert called == ["#0,0", "#0,1", "#0,2", "#0,3", "#0,4"]
+
+
 @pytest.mark.parametrize("kind", ["apr", "sos"])
 def test_traces_are_as_they_were(kind: str) -> None:
     if kind == "apr":
         calls = searched(EASY, Beams(3, 8), 1).calls
     else:
-        calls = run_sos_plus(EASY, 3, random.Random(1)).calls
+        calls = run_sos_plus(EASY, Beams(3, 3), random.Random(1)).calls
     text = "\n=====\n".join(calls)
     assert text == (GOLDEN / f"{kind}.txt").read_text("utf-8")
 
