@@ -33,13 +33,19 @@ async def run(effort: Effort) -> list[Row]:
     except SandboxError as error:
         raise Skipped(str(error)) from error
     rows = await measure_choices(effort, sandbox)
+    return [*rows, *over(rows), *await measure_model(effort, sandbox)]
+
+
+def over(rows: Sequence[Row]) -> list[Row]:
+    """By how much S* is better than drawing lots among those that pass, and than the majority."""
     figures = Lookup(rows)
+    found = []
     for case in SKILLS:
         for other in ("sieve_random", "majority"):
             own, theirs = figures(case, "sstar", "accuracy"), figures(case, other, "accuracy")
             if own is not None and theirs is not None:
-                rows.append(Row(case, "sstar", f"accuracy_over_{other}", own - theirs, "share"))
-    return [*rows, *await measure_model(effort, sandbox)]
+                found.append(Row(case, "sstar", f"accuracy_over_{other}", own - theirs, "share"))
+    return found
 
 
 def table(rows: Sequence[Row]) -> str:
