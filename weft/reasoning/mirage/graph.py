@@ -60,7 +60,7 @@ class KnowledgeGraph:
         if wanted in self._names:
             return self._names[wanted]
         words = set(wanted.split())
-        alike = dict.fromkeys(entity for word in words for entity in self._by_word.get(word, ()))
+        alike = dict.fromkeys(e for word in wanted.split() for e in self._by_word.get(word, ()))
         overlaps = {entity: _overlap(words, entity.split()) for entity in alike}
         best = max(overlaps, key=lambda entity: overlaps[entity], default=None)
         if best is not None and overlaps[best] >= _LEAST_OVERLAP:
