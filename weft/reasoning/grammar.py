@@ -95,13 +95,16 @@ class Fork:
 
     `enough`: when so many have ended by themselves the others are cut off where they are. `detach`:
     the parent goes on meanwhile, until `Sync`. `appends`: the join puts all their text into the
-    parent's context, so that together they must fit into its window.
+    parent's context, so that together they must fit into its window. `cut` and `parts`: as in
+    `Continue`, before anything else; also when the fork is refused.
     """
 
     children: tuple[ChildSpec, ...]
     enough: int | None = None
     detach: bool = False
     appends: bool = True
+    parts: Parts = ()
+    cut: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +116,10 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """The thread is done; `text` is its message to the parent."""
+    """The thread is done; `text` is its message to the parent. `cut` as in `Continue`."""
 
     text: str = ""
+    cut: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,3 +100,16 @@ def test_blocks_that_are_too_deep_are_worked_out_by_the_path_itself() -> None:
     assert (thought.counts.depth, thought.counts.forks) == (1, 1)
     assert thought.tree is not None
     assert "by itself</Path>" in thought.tree.forks[0].children[0].text
+
+
+def test_a_model_that_is_told_may_forget_to_close_its_goal() -> None:
+    answers = dict(ANSWERS)
+    answers["<|assistant|>"] = "<Goal><Outline>1: a<Outline>2: b<Path>mine"
+    answers["<Path>\n1:"] = "A<Conclusion>"
+    model = model_of(answers)
+    thought = thought_of("multiverse", model)
+    joined = model.spell(model.requests[-1].prompt_token_ids)
+    assert joined.endswith(
+        "<Outline>2: b</Goal><Path>\n1:A</Path><Path>\n2:BBB</Path><Conclusion>\n"
+    )
+    assert thought.answer == "AB it is"

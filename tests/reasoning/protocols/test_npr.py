@@ -13,6 +13,8 @@ ROUND = "<guideline><plan>1: factor</plan><plan>2: draw</plan></guideline>"
 def answers(text: str) -> str:
     if text.endswith("<|assistant|>"):
         return ROUND
+    if text.endswith("<|assistant|><guideline>\n"):
+        return ROUND.removeprefix("<guideline>")
     if text.endswith("<step>\n1:"):
         return " 2 and 3</step>" if text.count("<takeaway>") < 2 else " again</step>"
     if text.endswith("<step>\n2:"):

@@ -63,3 +63,16 @@ def test_the_unseen_variant_says_what_it_lost_on_a_plain_server() -> None:
 def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(BuildError, match="parallel-r1"):
         make_strategy("parallel-r1", TokenModel(lambda *_: ""), ThinkOptions(settings=wrong))
+
+
+def test_the_first_block_can_be_opened_for_a_model_that_is_told() -> None:
+    model = model_of(ANSWERS)
+    thought = thought_of("parallel-r1", model, settings={"opened": True})
+    first = model.spell(model.requests[0].prompt_token_ids)
+    assert first.endswith(
+        "<|assistant|>Let me look at this in more than one way.\n<Parallel><Path>"
+    )
+    assert (thought.answer, thought.counts.forks) == ("Answer: 132", 1)
+    trained = model_of(ANSWERS, TAGS)
+    thought_of("parallel-r1", trained, settings={"opened": True})
+    assert trained.spell(trained.requests[0].prompt_token_ids).endswith("<|assistant|>")

@@ -113,6 +113,39 @@ def test_it_is_made_to_answer_with_its_blocks_closed() -> None:
     assert (thought.answer, thought.why) == ("17", "its tokens are spent")
 
 
-def test_it_has_no_settings() -> None:
-    with pytest.raises(BuildError, match="it takes none"):
+def test_wrong_settings_are_refused() -> None:
+    with pytest.raises(BuildError, match="there are: opened"):
         make_strategy("threadweaver", TokenModel(lambda *_: ""), ThinkOptions(settings={"a": 1}))
+
+
+def test_the_first_block_can_be_opened_for_a_model_that_is_told() -> None:
+    lines = "1: the first sum\n2: the second sum\n</Outlines>"
+    model = model_of({**ANSWERS, "<Parallel>\n<Outlines>\n": lines})
+    thought = thought_of("threadweaver", model, settings={"opened": True})
+    assert [child.key for child in thought.tree.forks[0].children] == ["1", "2"]  # type: ignore[union-attr]
+    assert thought.answer == "9 and 8"
+
+
+def test_a_model_that_is_told_may_forget_to_close_its_outlines() -> None:
+    answers = {
+        **ANSWERS,
+        "<|assistant|>": "<Parallel><Outlines><Outline>1: a</Outline><Outline>2: b</Parallel>no",
+        "8</Thread>\n": "</Parallel>9 and 8",
+    }
+    model = model_of(answers)
+    thought = thought_of("threadweaver", model)
+    assert thought.counts.forks == 1
+    forked = model.spell(model.requests[1].prompt_token_ids)
+    assert forked.endswith("<Outline>2: b</Outlines>\n<Thread>\n1:")
+    assert thought.answer == "9 and 8"
+
+
+def test_a_thread_that_goes_on_with_the_next_one_is_cut_off_there() -> None:
+    answers = {**ANSWERS, "\n<Thread>\n1:": " 4 + 5 = 9\n<Thread>\n2: mine too</Thread>"}
+    model = model_of(answers)
+    thought_of("threadweaver", model)
+    joined = model.spell(model.requests[-1].prompt_token_ids)
+    assert joined.endswith("<Thread>\n1: 4 + 5 = 9\n\n</Thread><Thread>\n2: 7 + 1 = 8</Thread>\n")
+    trained = model_of(answers, TAGS)
+    thought_of("threadweaver", trained)
+    assert "mine too" in trained.spell(trained.requests[-1].prompt_token_ids)

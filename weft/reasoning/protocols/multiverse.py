@@ -69,6 +69,10 @@ class Multiverse(Blocks):
     rules = _RULES
     fork_at = "</Goal>"
     child_end = "</Path>"
+    item = Tag("<Outline>")
+    past_fork = ("<Path>", "<Conclusion>")
+    past_end = ("<Path>", "<Conclusion>")
+    opener = (Tag("<Parallel>"), Text("\n"), Tag("<Goal>"), Text("\n"))
     nests = True
 
     def children(self, output: Output) -> tuple[ChildSpec, ...]:
@@ -87,6 +91,10 @@ class Multiverse(Blocks):
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `multiverse`. It has no settings; `depth` bounds how blocks nest."""
-    read_settings("multiverse", options.settings, {})
-    return GrammarStrategy(Multiverse(), model, options, lost_by_prompt=_LOST, lost_flat=LOST_FLAT)
+    """The strategy `multiverse`; `depth` bounds how blocks nest.
+
+    Setting: `opened` (False): by prompt, the first block is opened for the model.
+    """
+    settings = read_settings("multiverse", options.settings, {"opened": False})
+    grammar = Multiverse(opened=settings["opened"])
+    return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST, lost_flat=LOST_FLAT)

@@ -56,6 +56,10 @@ class Npr(Blocks):
     rules = _RULES
     fork_at = "</guideline>"
     child_end = "</step>"
+    item = Tag("<plan>")
+    past_fork = ("<step>", "<takeaway>")
+    past_end = ("<step>", "<takeaway>")
+    opener = (Tag("<guideline>"), Text("\n"))
 
     def children(self, output: Output) -> tuple[ChildSpec, ...]:
         return tuple(
@@ -68,6 +72,10 @@ class Npr(Blocks):
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `npr`. It has no settings."""
-    read_settings("npr", options.settings, {})
-    return GrammarStrategy(Npr(), model, options, lost_by_prompt=_LOST, lost_flat=LOST_FLAT)
+    """The strategy `npr`.
+
+    Setting: `opened` (True): by prompt, the first guideline is opened for the model.
+    """
+    settings = read_settings("npr", options.settings, {"opened": True})
+    grammar = Npr(opened=settings["opened"])
+    return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST, lost_flat=LOST_FLAT)

@@ -10,7 +10,16 @@ from typing import Final
 
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
-from weft.reasoning.grammar import Append, ChildSpec, Joined, Output, Splice
+from weft.reasoning.grammar import (
+    Append,
+    ChildSpec,
+    Continue,
+    Fork,
+    Joined,
+    Move,
+    Output,
+    Splice,
+)
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parts import Part, Parts, Tag, Text
 from weft.reasoning.protocols.blocks import Blocks
@@ -59,17 +68,31 @@ class ParallelR1(Blocks):
     rules = _RULES
     fork_at = "<Parallel>"
     child_end = "</Path>"
+    past_end = ("<Path>", "</Parallel>", "<Parallel>")
+    opener = (Text("Let me look at this in more than one way.\n"), Tag("<Parallel>"))
 
-    def __init__(self, paths: int = 2, blocks: int = 4, variant: str = SEEN) -> None:
+    def __init__(
+        self, paths: int = 2, blocks: int = 4, variant: str = SEEN, *, opened: bool = False
+    ) -> None:
+        super().__init__(opened=opened)
         self._paths = paths
         self._blocks = blocks
         self._variant = variant
+
+    def first(self, thread: Thread) -> Move:
+        """A block that is opened for the model forks at once."""
+        if self.opened and thread.prompted and not thread.depth:
+            return Fork(self._children(), parts=self.opener)
+        return Continue()
 
     def stops(self, thread: Thread) -> tuple[str, ...]:
         """After so many blocks the model writes any others by itself."""
         return () if thread.rounds >= self._blocks else super().stops(thread)
 
     def children(self, output: Output) -> tuple[ChildSpec, ...]:  # noqa: ARG002
+        return self._children()
+
+    def _children(self) -> tuple[ChildSpec, ...]:
         keys = map(str, range(1, self._paths + 1))
         return tuple(ChildSpec(key, header=(Tag("<Path>"),), role="path") for key in keys)
 
@@ -85,11 +108,14 @@ class ParallelR1(Blocks):
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `parallel-r1`. Settings: `paths` (2), `blocks` (4), `variant` (seen|unseen).
+    """The strategy `parallel-r1`.
+
+    Settings: `paths` (2), `blocks` (4), `variant` (seen|unseen), `opened` (False): by prompt, the
+    first block is opened for the model.
 
     Raises: `BuildError` for a setting that it does not have, or out of range.
     """
-    defaults = {"paths": 2, "blocks": 4, "variant": SEEN}
+    defaults = {"paths": 2, "blocks": 4, "variant": SEEN, "opened": False}
     settings = read_settings("parallel-r1", options.settings, defaults)
     if settings["paths"] < 2 or settings["blocks"] < 1:
         raise BuildError("parallel-r1: a block has 2 paths or more, and there is 1 block or more")
@@ -98,5 +124,7 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
             f"parallel-r1: there is no variant {settings['variant']!r}",
             hint=f"{SEEN} or {UNSEEN}, as the model was trained",
         )
-    grammar = ParallelR1(settings["paths"], settings["blocks"], settings["variant"])
+    grammar = ParallelR1(
+        settings["paths"], settings["blocks"], settings["variant"], opened=settings["opened"]
+    )
     return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST, lost_flat=_LOST_FLAT)

@@ -52,13 +52,9 @@ def closers(text: str, pairs: Sequence[tuple[str, str]]) -> Parts:
 
 
 def answer_text(text: str, tags: Sequence[str]) -> str:
-    """What stands behind the last thought and the last block in `text`, without tags.
-
-    When nothing stands there: all of it.
-    """
-    _, _, answer = text.rpartition(THINK[1])
-    at = max((answer.rfind(tag) + len(tag) for tag in tags if tag in answer), default=0)
-    return without(answer[at:], tags) or without(answer, tags) or without(text, tags)
+    """What stands behind the last block in `text`; when nothing does, what stands in it."""
+    between = re.split("|".join(map(re.escape, (*tags, *THINK))), text)
+    return next((part.strip() for part in reversed(between) if part.strip()), "")
 
 
 def without(text: str, tags: Sequence[str]) -> str:

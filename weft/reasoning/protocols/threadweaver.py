@@ -62,6 +62,10 @@ class ThreadWeaver(Blocks):
     fork_at = "</Outlines>"
     child_end = "</Thread>"
     before_end = "\n"
+    item = Tag("<Outline>")
+    past_fork = ("<Thread>",)
+    past_end = ("<Thread>", "</Parallel>")
+    opener = (Tag("<Parallel>"), Text("\n"), Tag("<Outlines>"), Text("\n"))
 
     def children(self, output: Output) -> tuple[ChildSpec, ...]:
         keys = numbers(output, "<Outlines>", "<Outline>")
@@ -89,6 +93,10 @@ def _header(key: str) -> Parts:
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `threadweaver`. It has no settings."""
-    read_settings("threadweaver", options.settings, {})
-    return GrammarStrategy(ThreadWeaver(), model, options, lost_by_prompt=_LOST)
+    """The strategy `threadweaver`.
+
+    Setting: `opened` (False): by prompt, the first block is opened for the model.
+    """
+    settings = read_settings("threadweaver", options.settings, {"opened": False})
+    grammar = ThreadWeaver(opened=settings["opened"])
+    return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST)

@@ -21,7 +21,7 @@ from weft.reasoning.grammar import (
     Sync,
 )
 from weft.reasoning.grammar import Final as Answer
-from weft.reasoning.parts import Text
+from weft.reasoning.parts import Parts, Text
 from weft.reasoning.runtime.fork_plan import ForkPlan, plan_fork
 from weft.reasoning.runtime.joining import join
 from weft.reasoning.runtime.speaker import Speaker
@@ -88,7 +88,10 @@ class Runner:
                 return await self._join(None) if self._children else otherwise
             case Malformed(reason=reason):
                 return await self._mend(move, reason)
-            case Return(text=text) | Answer(text=text):
+            case Return(text=text, cut=cut):
+                await self._rewrite(cut, ())
+                return await self._end(text)
+            case Answer(text=text):
                 return await self._end(text)
 
     async def _begin(self) -> None:
@@ -110,9 +113,7 @@ class Runner:
     async def _decode(self, move: Continue) -> Move:
         """Decode until a pause; the grammar says what the output means."""
         grammar, thread = self._tree.grammar, self.thread
-        if move.cut is not None:
-            thread.restart(await self._tree.tokens.back_to(thread.context, move.cut))
-        await self.speaker.write(move.parts, "written")
+        await self._rewrite(move.cut, move.parts)
         self._pauses += 1
         if self._pauses > 4 * self._tree.options.rounds + 16:
             return await self._exhausted("it paused too often")
@@ -128,6 +129,12 @@ class Runner:
             thread.reason = "cut off at its length"
         return asked
 
+    async def _rewrite(self, cut: str | None, parts: Parts) -> None:
+        """Drop the last `cut` and all behind it, and write `parts`."""
+        if cut is not None:
+            self.thread.restart(await self._tree.tokens.back_to(self.thread.context, cut))
+        await self.speaker.write(parts, "written")
+
     async def _mend(self, move: Malformed, reason: str) -> Move:
         """The first time what is malformed is mended, after that the thread has to end."""
         self.thread.mended += 1
@@ -141,6 +148,7 @@ class Runner:
     async def _fork(self, fork: Fork) -> Move:
         """Start the children that the caps allow, and join them unless they are detached."""
         tree, thread = self._tree, self.thread
+        await self._rewrite(fork.cut, fork.parts)
         thread.move(ThreadState.FORKING)
         plan = plan_fork(fork, thread, tree.options, self.purse.free, self.speaker.room)
         if isinstance(plan, str):
