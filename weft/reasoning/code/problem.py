@@ -71,7 +71,10 @@ def example(given: object, expected: object, *, called: bool) -> Example | None:
     if called:
         if not isinstance(given, list):
             return None
-        return Example(json.dumps(given), None if expected is None else _result(expected))
+        try:
+            return Example(json.dumps(given), None if expected is None else _result(expected))
+        except RecursionError:  # as deep as it could just be read
+            return None
     if not isinstance(given, str) or not isinstance(expected, str | None):
         return None
     return Example(given, expected)
