@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
-from weft.core.fakes import FakeModel
+from weft.core.fakes import FakeModel, Reply
 from weft.core.fakes.token_model import TokenModel, TokenReply
-from weft.core.ports import Capabilities, ModelClient, ModelRequest
+from weft.core.ports import Capabilities, ModelRequest
 from weft.reasoning.question import Document
 from weft.reasoning.strategies import STRATEGIES
 
@@ -54,9 +54,9 @@ def _said(strategy: str, request: ModelRequest) -> str:
     return occasion(strategy).says if request.schema is None else TYPED
 
 
-def chat(strategy: str) -> ModelClient:
+def chat(strategy: str, per_token_s: float = 0.0) -> FakeModel:
     """A model that knows messages and nothing of tokens."""
-    return FakeModel(lambda request: _said(strategy, request))
+    return FakeModel(lambda request: Reply(_said(strategy, request), per_token_s=per_token_s))
 
 
 class Neighbours(TokenModel):
@@ -69,16 +69,30 @@ class Neighbours(TokenModel):
         )
 
 
-def tokens(strategy: str) -> ModelClient:
+def tokens(strategy: str, per_token_s: float = 0.0) -> TokenModel:
     """A model over token ids, which runs groups of concurrent attention too."""
 
     def script(_: Sequence[int], request: ModelRequest) -> TokenReply:
         return TokenReply(_said(strategy, request))
 
-    return Neighbours(script)
+    return Neighbours(script, per_token_s=per_token_s)
 
 
-MODELS = {"chat": chat, "tokens": tokens}
+class _Make(Protocol):
+    def __call__(self, strategy: str, per_token_s: float = 0.0) -> FakeModel | TokenModel: ...
+
+
+MODELS: dict[str, _Make] = {"chat": chat, "tokens": tokens}
+
+
+def read(model: FakeModel | TokenModel) -> list[str]:
+    """The prompts that the model has seen, as texts."""
+    return [
+        "\n".join(message.content for message in request.messages)
+        if request.messages or isinstance(model, FakeModel)
+        else model.spell(request.prompt_token_ids)
+        for request in model.requests
+    ]
 
 
 def cases() -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import weft
-from tests.reasoning.occasions import MODELS, SCHEMA, cases, occasion
+from tests.reasoning.occasions import MODELS, SCHEMA, cases, occasion, read
 from weft.cli.main import app
-from weft.core.errors import BuildError
-from weft.core.fakes import FakeModel
+from weft.core.errors import BuildError, ReasoningError
+from weft.core.fakes import FakeModel, TokenModel
 from weft.core.ports import ModelRequest, complete
 from weft.core.values import Message
 from weft.reasoning.options import ThinkOptions
@@ -134,6 +135,70 @@ def test_typed_answers(strategy: str, kind: str) -> None:
     else:
         with pytest.raises(BuildError, match="a form of their own"):
             flow.check()
+
+
+@each
+def test_everything_in_the_question_reaches_the_model(strategy: str, kind: str) -> None:
+    asked, model = occasion(strategy), MODELS[kind](strategy)
+    facts = weft.Document("facts.txt", "Zebra 7719\tis\tstriped")
+    weft.think_sync(
+        asked.question,
+        strategy=strategy,
+        model=model,
+        system="Speak like Wendale.",
+        documents=(*asked.documents, facts),
+        options=ThinkOptions(**OPTIONS, settings=asked.settings),
+    )
+    assert any("Wendale" in prompt for prompt in read(model))
+    if "graph" not in STRATEGIES[strategy].files:  # a graph is looked up, not read
+        assert any("Zebra 7719" in prompt for prompt in read(model))
+
+
+@each
+@pytest.mark.parametrize("calls", [1, 3])
+def test_cancelling_ends_every_call(strategy: str, kind: str, calls: int) -> None:
+    """On the clock of the wall: some strategies start processes, for which no clock jumps."""
+    asked = occasion(strategy)
+    model = MODELS[kind](strategy, per_token_s=0.01)
+    options = ThinkOptions(**OPTIONS, settings=asked.settings)
+
+    async def main() -> None:
+        thinking = asyncio.create_task(
+            weft.think(
+                asked.question,
+                strategy=strategy,
+                model=model,
+                documents=asked.documents,
+                options=options,
+            )
+        )
+        async with asyncio.timeout(60):
+            while len(model.requests) < calls and not thinking.done():
+                await asyncio.sleep(0.001)
+        thinking.cancel()
+        await asyncio.wait((thinking,))
+        assert model.running == 0
+
+    asyncio.run(main())
+
+
+@each
+@pytest.mark.parametrize("budget", [1, 20, 150])
+def test_no_token_more_than_the_budget(strategy: str, kind: str, budget: int) -> None:
+    asked, model = occasion(strategy), MODELS[kind](strategy)
+    options = ThinkOptions(**{**OPTIONS, "budget": budget}, settings=asked.settings)
+    with suppress(ReasoningError):
+        weft.think_sync(
+            asked.question,
+            strategy=strategy,
+            model=model,
+            documents=asked.documents,
+            options=options,
+        )
+    most = sum(request.sampling.max_tokens or 0 for request in model.requests[:1])
+    assert most <= budget
+    if isinstance(model, TokenModel):
+        assert model.generated <= budget
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
