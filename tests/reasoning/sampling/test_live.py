@@ -290,6 +290,9 @@ def test_probes_settle_the_vote_without_touching_the_samples() -> None:
     assert statuses(thought) == ["cancelled"] * 3
     assert "the majority is the same for 3 rounds of 20 tokens" in thought.why
     assert all(sample.text == ("thinking " * 100)[: len(sample.text)] for sample in thought.samples)
+    counts = thought.counts
+    assert counts.critical_path_tokens == max(sample.tokens for sample in thought.samples)
+    assert counts.total_tokens > sum(sample.tokens for sample in thought.samples)
     samples = [r for r in model.requests if r.sampling.max_tokens != 24]
     probes = [r for r in model.requests if r.sampling.max_tokens == 24]
     assert len(samples) == 3

@@ -25,15 +25,16 @@ def percentile(values: Sequence[float], percent: float) -> float:
 class DeepConf:
     """`warmup` samples set the bar; later ones are cancelled when a window falls below it.
 
-    `keep` is the percentage of the warm-up that clears the bar: 10 as published for few tokens, 90
-    for safe answers. `window`: tokens in a confidence window. Votes weigh as much as the sample's
-    lowest confidence; those below the bar have none. Stops once the winner holds `consensus` of all
+    `keep` is the percentage of the warm-up that clears the bar, as published 10 for few tokens or
+    90 to be safe; 10 wants a warm-up of 16 or more, since the few that clear it may agree by
+    chance. `window`: tokens in a confidence window. Votes weigh as much as the sample's lowest
+    confidence; those below the bar have none. Stops once the winner holds `consensus` of all
     weight, or after `limit` samples.
     """
 
     limit: int = 64
     warmup: int = 16
-    keep: float = 10.0
+    keep: float = 90.0
     window: int = 2048
     consensus: float = 0.95
     probe_tokens: None = None

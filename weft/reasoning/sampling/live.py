@@ -225,13 +225,15 @@ class Drawing:
         return job
 
     async def _probe(self, draw: _Draw, prober: Prober) -> None:
+        aside: Asking | None = None
         while (due := await draw.due.get()) is not None:
             if draw.said is not None:
                 continue
+            aside = aside or draw.thread.aside("probes", role="probe")
             number = len(draw.branch.probes) + 1
             found = None
             with suppress(ModelError):
-                found = await prober.probe(draw.thread, number, self._order.messages, *due)
+                found = await prober.probe(aside, number, self._order.messages, *due)
             draw.branch.probes.append(found)
             self._changed.set()
 

@@ -25,7 +25,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "eps": 0.02,
     "pilot": 4,
     "warmup": 0,
-    "keep": 10.0,
+    "keep": 90.0,
     "window": 2048,
     "consensus": 0.95,
     "every": 500,
@@ -36,7 +36,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 
 fixed: `cancel_decided` (None: where the majority is chosen). asc: `threshold`, `wave` (0: 8, or
 `width` when that is less). esc: `wave`, its window. short: `first`, the m of short-m@k. saturating:
-`pilot`, `eps`. deepconf: `warmup` (0: a quarter of the samples), `keep`, `window`, `consensus`.
+`pilot`, `eps`. deepconf: `warmup` (0: half the samples, 16 at most), `keep`, `window`, `consensus`.
 probe: `every` so many tokens, `warmup` (0: 15 rounds), `patience`, `stable`.
 """
 
@@ -49,7 +49,7 @@ _SAMPLERS: Final[Mapping[str, _Make]] = {
     "short": lambda n, _, given: Shortest(n, min(n, given["first"])),
     "saturating": lambda n, _, given: Saturating(n, min(n, given["pilot"]), given["eps"]),
     "deepconf": lambda n, _, given: DeepConf(
-        n, given["warmup"] or max(1, n // 4), given["keep"], given["window"], given["consensus"]
+        n, given["warmup"] or _half(n), given["keep"], given["window"], given["consensus"]
     ),
     "probe": lambda n, _, given: Probing(
         n, given["every"], given["warmup"] or 15, given["patience"], given["stable"]
@@ -81,6 +81,10 @@ def sampler_maker(name: str, width: int, settings: Mapping[str, Any]) -> MakeSam
 
     made()
     return made
+
+
+def _half(n: int) -> int:
+    return min(n, 16, max(2, n // 2))
 
 
 def _wave(n: int, width: int, settings: Mapping[str, Any]) -> int:

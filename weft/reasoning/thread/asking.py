@@ -97,7 +97,7 @@ class Asking:
         self._reason = "it was not started"
         self._result = ""
         self._prompt_tokens = 0
-        self._parts: list[Segment | tuple[Asking, ...]] = []
+        self._parts: list[Segment | tuple[Asking, ...] | Asking] = []
 
     @classmethod
     async def begin(
@@ -216,6 +216,13 @@ class Asking:
         self._parts.append(threads)
         return threads
 
+    def aside(self, key: str, *, role: str = "thread") -> Asking:
+        """A thread that asks beside this one, in the same node; it lengthens nobody's path."""
+        thread = Asking(self._tree, role, key, self._depth + 1, self._context)
+        thread._end(ThreadState.DONE, "")
+        self._parts.append(thread)
+        return thread
+
     def node(self, place: NodeId, job: Job[T]) -> Node:
         """This thread as a node inside `place`; its value is that of `job`."""
 
@@ -240,10 +247,7 @@ class Asking:
 
     def record(self) -> ThreadRecord:
         """This thread and all below it, as they are now."""
-        parts = tuple(
-            part if isinstance(part, Segment) else Fork(tuple(child.record() for child in part))
-            for part in self._parts
-        )
+        parts = tuple(map(_recorded, self._parts))
         place = self._key if self._context is None else str(self._context.node)
         return ThreadRecord(
             place,
@@ -326,3 +330,13 @@ class Asking:
 
     def _end(self, state: ThreadState, reason: str) -> None:
         self._state, self._reason = state, reason
+
+
+def _recorded(part: Segment | tuple[Asking, ...] | Asking) -> Segment | Fork:
+    if isinstance(part, Segment):
+        return part
+    if isinstance(part, Asking):
+        record = part.record()
+        own = replace(record, id=f"{record.id}/{record.key}")
+        return Fork((own,), (own.critical_path_tokens,))
+    return Fork(tuple(child.record() for child in part))
