@@ -54,7 +54,7 @@ def contenders(task: Task) -> list[Contender]:
 
 async def run(effort: Effort) -> list[Row]:
     """Every model that is here. Raises: `Skipped` when the data or every model is missing."""
-    terms = Terms(sample_tokens=effort.of(64, 160), width=effort.of(4, 8))
+    terms = Terms(sample_tokens=effort.of(64, 96), width=effort.of(4, 8))
     rows: list[Row] = []
     reasons: list[str] = []
     for served in MODELS:
@@ -72,23 +72,29 @@ async def run(effort: Effort) -> list[Row]:
 
 
 def _tasks(served: Served, effort: Effort) -> list[Task]:
-    many = 24 if served.name == "vllm" else 8
-    count = effort.of(3, many)
+    count = effort.of(2, 12 if served.name == "vllm" else 4)
     return [countdown(count), gsm8k(count)]
 
 
 async def _task(model: ModelClient, served: Served, task: Task, terms: Terms) -> list[Row]:
     rows: list[Row] = []
     for contender in contenders(task):
-        tokens, latency = terms.equal_tokens(contender), terms.equal_latency(contender)
-        found = [result async for result in compete(model, contender, task.items, tokens)]
-        rows += _rows(f"{task.name}_equal_tokens_{served.name}", contender.system, found)
-        if latency != tokens:
-            found = [result async for result in compete(model, contender, task.items, latency)]
-        rows += _rows(f"{task.name}_equal_latency_{served.name}", contender.system, found)
+        rows += await measured(model, served, task, contender, terms)
         said = f"{served.name}, {task.name}: {contender.system} is through"
         print(said, file=sys.stderr, flush=True)
     return rows
+
+
+async def measured(
+    model: ModelClient, served: Served, task: Task, contender: Contender, terms: Terms
+) -> list[Row]:
+    """One contender, at equal tokens and, where that is something else, at equal latency."""
+    tokens, latency = terms.equal_tokens(contender), terms.equal_latency(contender)
+    found = [result async for result in compete(model, contender, task.items, tokens)]
+    rows = _rows(f"{task.name}_equal_tokens_{served.name}", contender.system, found)
+    if latency != tokens:
+        found = [result async for result in compete(model, contender, task.items, latency)]
+    return rows + _rows(f"{task.name}_equal_latency_{served.name}", contender.system, found)
 
 
 def _rows(case: str, system: str, results: Sequence[Result]) -> list[Row]:
