@@ -275,3 +275,24 @@ def test_what_is_allowed_to_be_missing_is_done_without() -> None:
         print(asyncio.run(sandbox.run("import socket\\nsocket.socket()")).why)
     """)
     assert printed.splitlines() == ["b", "", "PermissionError: [Errno 13] Permission denied"]
+
+
+@needs_protection
+def test_root_of_a_user_namespace_is_only_the_user_it_is_outside() -> None:
+    source = """
+    import asyncio, os
+    from pathlib import Path
+    from weft.reasoning.code.sandbox.jail.kernel import CLONE_NEWUSER, unshare
+    from weft.reasoning.code.sandbox.sandbox import Sandbox
+    user = os.geteuid()
+    unshare(CLONE_NEWUSER)
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+    print(os.geteuid(), dict(asyncio.run(Sandbox().missing())))
+    """
+    command = (sys.executable, "-c", dedent(source))
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    if os.geteuid() == 0:  # it is the system's root, whose processes the kernel does not count
+        assert done.stdout.startswith("0 {'processes': 'processes of root cannot be counted")
+    else:
+        assert done.stdout == "0 {}\n"

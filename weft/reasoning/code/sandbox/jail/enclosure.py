@@ -22,7 +22,11 @@ from weft.reasoning.code.sandbox.jail.kernel import (
 )
 
 _PROCESSES: Final = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP
-_FIRST_UNUSED_USER: Final = 0x70000000  # above what systems give to people, services and containers
+_TOP_USER: Final = (
+    1 << 31
+)  # below it, systems give ids to nobody: people and services have low ones
+_SPREAD: Final = 1 << 24
+_FEW_USERS: Final = 1024
 
 
 @dataclass(slots=True)
@@ -55,22 +59,38 @@ def enclose() -> Enclosure:
 
 
 def _enclosed() -> Enclosure:
-    outer = os.geteuid()
+    mapped = _mapped_users()
     # A user that nobody else is: its processes can be counted, and it owns no file of the system.
-    nobody = None if outer else _FIRST_UNUSED_USER + int.from_bytes(os.urandom(3), "big")
-    if nobody and not _why_not(_PROCESSES):
+    nobody = _nobody(mapped) if os.geteuid() == 0 else None
+    if nobody is not None and not _why_not(_PROCESSES):
         return _with_network(Enclosure(nobody))
+    counted = os.geteuid() != 0 or mapped[0][1] != 0
     why = _own_users()
     if why:
         return Enclosure(nobody, missing={"processes": why, "network": why})
     # Two of ours are of the same user in the same namespace: the keeper and the first process.
     made = Enclosure(reserved=2)
     why = _why_not(_PROCESSES)
-    if not why and outer == 0:
-        why = "processes of root cannot be counted: it lacks CAP_SYS_ADMIN to become another user"
+    if not why and not counted:
+        why = "processes of root cannot be counted, and it cannot become another user"
     if why:
         made.missing["processes"] = why
     return _with_network(made)
+
+
+def _mapped_users() -> list[tuple[int, int, int]]:
+    """The user ids that there are here: the first, who that is outside, and how many follow."""
+    lines = Path("/proc/self/uid_map").read_text().splitlines()
+    return sorted((int(here), int(out), int(many)) for here, out, many in map(str.split, lines))
+
+
+def _nobody(mapped: list[tuple[int, int, int]]) -> int | None:
+    """An id high among the mapped ones, another one each time; None: there are too few."""
+    first, _, many = mapped[-1]
+    if many < _FEW_USERS:
+        return None
+    top = min(first + many, _TOP_USER)
+    return top - 1 - int.from_bytes(os.urandom(4), "big") % min(many // 2, _SPREAD)
 
 
 def _with_network(made: Enclosure) -> Enclosure:
