@@ -86,7 +86,7 @@ def test_json_is_the_only_thing_on_stdout(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_options_reach_the_strategy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = FakeModel(["eight"])
+    script = FakeModel(['"eight"'])
     Path("a.txt").write_text("one")
     Path("b.txt").write_text("two")
     Path("s.json").write_text('{"type": "string"}')
@@ -102,6 +102,20 @@ def test_options_reach_the_strategy(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert request.schema == {"type": "string"}
     sampling = request.sampling
     assert (sampling.max_tokens, sampling.temperature, sampling.top_p) == (7, 0.0, 0.5)
+
+
+def test_a_typed_answer_is_a_value_or_a_failure(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("s.json").write_text('{"type": "integer"}')
+    words = ("--schema", "s.json", "--json", "--width", "2")
+    result = typed(monkeypatch, FakeModel(["8"]), *words)
+    assert json.loads(result.stdout)["outputs"] == {"answer": 8}
+    wrong = typed(monkeypatch, FakeModel(["eight"]), *words)
+    assert wrong.exit_code == 1
+    assert (
+        "ModelOutputError: the answer is not JSON" in json.loads(wrong.stdout)["missing"]["answer"]
+    )
 
 
 def test_functions_are_named_like_tools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

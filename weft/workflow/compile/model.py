@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,17 +9,17 @@ from weft.agents.foreign import TooMuchToCheck, misfit
 from weft.core.errors import JoinUnsatisfied, ModelOutputError
 from weft.core.ids import item
 from weft.core.ports import Delta, ModelRequest, Sampling, Startable, TextDelta, complete
-from weft.core.values import Completion, JsonSchema, Message, ToolSpec
+from weft.core.values import Completion, Message, ToolSpec
 from weft.engine.node import Grow, Inputs, Node, NodeContext, Policy, Retry, Work, best_effort
 from weft.reasoning.thought import Thought
-from weft.workflow.compile.followed import followed, told
 from weft.workflow.compile.services import Services
 from weft.workflow.declared_model import adapter_of
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.expressions import template, value_template
+from weft.workflow.followed import followed, told
 from weft.workflow.thought_model import ThoughtModel
+from weft.workflow.typed_answer import parsed, read_json
 from weft.workflow.unit import Unit
-from weft.workflow.values import violation
 
 NEXT_SEED = 1_000_003
 """How far the seeds of two attempts of one node are apart."""
@@ -150,23 +149,6 @@ def _later(left_s: float | None) -> float | None:
     return None if left_s is None else left_s + _GRACE_S
 
 
-def parsed(text: str, schema: JsonSchema, *, cut_off: bool = False) -> Any:
-    """The value of an answer that is JSON. Raises: `ModelOutputError` when it does not fit."""
-    value = _json(text, "the answer", cut_off)
-    why = violation(value, schema)
-    if why is not None:
-        raise ModelOutputError(f"the answer does not fit the schema: {why}")
-    return value
-
-
-def _json(text: str, what: str, cut_off: bool) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        hint = "raise `max_tokens`: the answer was cut off" if cut_off else "try `retry`"
-        raise ModelOutputError(f"{what} is not JSON: {error}", hint=hint) from error
-
-
 def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Mapping[str, Any]]:
     specs = {spec.name: spec for spec in tools}
     calls: list[Mapping[str, Any]] = []
@@ -174,7 +156,7 @@ def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Mapping[
         if call.name not in specs:
             there = ", ".join(specs)
             raise ModelOutputError(f"the model calls {call.name!r}", hint=f"there is: {there}")
-        arguments = _json(call.arguments or "{}", f"what {call.name} is called with", False)
+        arguments = read_json(call.arguments or "{}", f"what {call.name} is called with")
         try:
             why = misfit(arguments, specs[call.name].parameters)
         except TooMuchToCheck as error:

@@ -8,15 +8,16 @@ from weft.engine.node import Inputs, NodeContext, Work
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
 from weft.reasoning.thought import Thought
-from weft.workflow.compile.followed import followed, told
-from weft.workflow.compile.model import NEXT_SEED, parsed
+from weft.workflow.compile.model import NEXT_SEED
 from weft.workflow.compile.services import Services
 from weft.workflow.declared_model import adapter_of, declared_model
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.documents import documents_of
 from weft.workflow.expressions import template, value_template
+from weft.workflow.followed import followed, told
 from weft.workflow.thinking_options import options_of
 from weft.workflow.thought_model import refuse_thinker
+from weft.workflow.typed_answer import parsed
 from weft.workflow.unit import Unit
 
 
