@@ -32,7 +32,10 @@ def planner(*rounds: str, slow: dict[str, float] | None = None, tags: bool = Fal
     return model
 
 
-def sprint(model: TokenModel, text: str = "Which is more?", **options: object) -> Thought:
+def sprint(
+    model: TokenModel, text: str = "Which is more?", *, opened: bool = False, **options: object
+) -> Thought:
+    options["settings"] = {"opened": opened}
     return told(
         "sprint", model, text, **{"max_tokens": 600, "answer_tokens": 50, **options}
     ).thought
@@ -49,6 +52,26 @@ def test_rounds_follow_one_another_until_there_is_an_answer(tags: bool) -> None:
     assert thought.answer == "The first: 56."
     assert (thought.counts.forks, thought.counts.threads) == (2, 4)
     assert thought.fidelity == ("exact" if tags else "approximate")
+
+
+def test_by_prompt_the_first_round_is_opened_for_the_model() -> None:
+    model = planner(FIRST.removeprefix("<plans>\n"), "done")
+    thought = sprint(model, opened=True)
+    assert (thought.answer, thought.counts.threads) == ("done", 3)
+    assert model.spell(model.requests[0].prompt_token_ids).endswith("<|assistant|><plans>\n")
+    trained = planner(FIRST, "done", tags=True)
+    assert sprint(trained, opened=True).counts.threads == 3
+
+
+@pytest.mark.parametrize(
+    "round_",
+    ["<plans>\n<plan>1: a</plan>\n<plan>2: b</plan>\n<execution>\n1: made up", FIRST[:-9]],
+)
+def test_by_prompt_a_list_of_plans_needs_no_end(round_: str) -> None:
+    model = planner(round_, "done")
+    thought = sprint(model)
+    assert (thought.answer, thought.counts.threads) == ("done", 3)
+    assert "made up" not in model.spell(model.requests[-1].prompt_token_ids)
 
 
 def test_executions_are_read_in_the_order_of_their_plans() -> None:

@@ -54,7 +54,11 @@ class Sprint(Blocks):
     marks = tags_of(pairs)
     rules = _RULES
     fork_at = "</plans>"
+    item = Tag("<plan>")
     child_end = "</execution>"
+    opener = (Tag("<plans>"), Text("\n"))
+    past_fork = ("<execution>",)
+    past_end = ("<execution>", "<plans>")
 
     def children(self, output: Output) -> tuple[ChildSpec, ...]:
         return tuple(
@@ -74,6 +78,10 @@ def _header(key: str) -> Parts:
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `sprint`. It has no settings."""
-    read_settings("sprint", options.settings, {})
-    return GrammarStrategy(Sprint(), model, options, lost_by_prompt=_LOST)
+    """The strategy `sprint`.
+
+    Setting: `opened` (True): by prompt, the first round is opened for the model.
+    """
+    settings = read_settings("sprint", options.settings, {"opened": True})
+    grammar = Sprint(opened=settings["opened"])
+    return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST)
