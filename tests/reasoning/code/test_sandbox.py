@@ -284,10 +284,11 @@ def test_root_of_a_user_namespace_is_only_the_user_it_is_outside() -> None:
     from pathlib import Path
     from weft.reasoning.code.sandbox.jail.kernel import CLONE_NEWUSER, unshare
     from weft.reasoning.code.sandbox.sandbox import Sandbox
-    user = os.geteuid()
+    user, group = os.geteuid(), os.getegid()
     unshare(CLONE_NEWUSER)
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+    Path("/proc/self/gid_map").write_text(f"0 {group} 1")
     print(os.geteuid(), dict(asyncio.run(Sandbox().missing())))
     """
     command = (sys.executable, "-c", dedent(source))
