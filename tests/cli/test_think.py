@@ -219,6 +219,28 @@ def test_wrong_words_are_told_before_anything_runs(
     assert not script.requests
 
 
+def test_documents_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = FakeModel(["eight"])
+    Path("image.png").write_bytes(b"\x89PNG\r\n\xff\xfe")
+    with Path("huge.txt").open("wb") as file:
+        file.truncate(2**26 + 1)
+    for name, said in (("image.png", "cannot read image.png"), ("huge.txt", "is too large")):
+        result = typed(monkeypatch, script, "--document", name)
+        assert (result.exit_code, said in result.output) == (2, True)
+    assert not script.requests
+
+
+def test_documents_of_one_name_are_told_apart(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = FakeModel(["eight"])
+    Path("b").mkdir()
+    Path("a.txt").write_text("one")
+    Path("b/a.txt").write_text("two")
+    typed(monkeypatch, script, "--width", "1", "--document", "a.txt", "--document", "b/a.txt")
+    assert script.requests[0].messages[-1].content.endswith("a.txt=one b/a.txt=two")
+
+
 def test_a_question_is_needed() -> None:
     result = CliRunner().invoke(app, ["think"])
     assert (result.exit_code, "give a question, or --list" in result.output) == (2, True)

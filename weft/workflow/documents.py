@@ -9,6 +9,7 @@ from typing import Any
 from weft.core.errors import InputError
 from weft.reasoning.question import Document
 
+_MOST_BYTES = 64 * 2**20
 _HINT = "a list of texts or of {name, text}, or a mapping of names to texts"
 
 
@@ -43,7 +44,12 @@ def read_documents(paths: Sequence[Path]) -> tuple[Document, ...]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            hint = f"a document has at most {_MOST_BYTES // 2**20} MiB"
+            raise InputError(f"{path} is too large", hint=hint)
+        return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from None
 

@@ -46,7 +46,7 @@ async def think(
         options: width, budget, ... and the strategy's own settings: see `ThinkOptions`
         system: what the model is told about its job
         documents: texts that the question is about
-        schema: a JSON Schema that the answer fits
+        schema: a JSON Schema that the answer fits, or the thought fails; `answer` is JSON then
         settings: listeners, concurrency, deadline and budget of the run
 
     Raises: `BuildError` for what is wrong with the arguments, `ReasoningError` when there is no
