@@ -23,12 +23,10 @@ def test_windows_are_those_of_the_definition(values: list[float], window: int) -
     assert track.tokens == len(values)
     assert track.tail == pytest.approx(fmean(values[-window:]))
     if groups:
-        assert track.group == pytest.approx(groups[-1], abs=1e-9)
         assert track.lowest == pytest.approx(min(groups), abs=1e-9)
         count = max(1, int(len(groups) * 0.1))
         assert track.bottom() == pytest.approx(fmean(sorted(groups)[:count]), abs=1e-9)
     else:
-        assert track.group is None
         assert track.lowest is None
         assert track.lowest_of_all == track.bottom() == pytest.approx(fmean(values))
 

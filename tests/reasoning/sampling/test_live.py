@@ -159,6 +159,14 @@ def test_the_budget_is_never_exceeded(budget: int) -> None:
     assert sum(s.status == "finished" for s in thought.samples) == budget // 20
 
 
+def test_a_budget_that_is_spent_ends_the_waves() -> None:
+    model = saying(*[long(str(n), 20) for n in range(40)])
+    thought = sampled(model, sampler="asc", width=4, wave=4, max_tokens=20, budget=124).thought
+    assert thought.why.startswith("the budget is spent")
+    assert thought.counts.requests == 6
+    assert statuses(thought)[-2:] == ["cancelled", "cancelled"]
+
+
 def test_a_tight_budget_lets_samples_run_one_after_the_other() -> None:
     model = saying(*[long("1", 10)] * 4)
     thought = sampled(model, width=4, max_tokens=20, budget=50, cancel_decided=False).thought

@@ -59,11 +59,6 @@ class Confidences:
         return self._count
 
     @property
-    def group(self) -> float | None:
-        """The mean of the last full window; None: none is full yet."""
-        return self._groups[-1] if self._groups else None
-
-    @property
     def lowest(self) -> float | None:
         """The least mean of any full window; None: none is full yet."""
         return min(self._groups, default=None)

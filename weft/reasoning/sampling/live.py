@@ -28,6 +28,7 @@ LONG_PROMPT: Final = 1024
 """Characters of a prompt that are worth being computed once, before siblings need them."""
 
 _PLACE: Final = "samples"
+_PART: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +98,16 @@ class Drawing:
         """Draw until the sampler stops, or nothing is left that could be drawn."""
         decision = self._sampler.decide(self._pool)
         async with asyncio.TaskGroup() as waiting:
-            while True:
+            self._apply(decision)
+            while not decision.stop:
+                if self._fill(waiting):
+                    await self._changed.wait()
+                    self._changed.clear()
+                    decision = self._sampler.decide(self._pool)
+                else:
+                    why = "the budget is spent" if self._queue else "nothing more could be drawn"
+                    decision = Decision(stop=True, why=why)
                 self._apply(decision)
-                if decision.stop or not self._fill(waiting):
-                    break
-                await self._changed.wait()
-                self._changed.clear()
-                decision = self._sampler.decide(self._pool)
-            if not decision.stop:
-                decision = Decision(stop=True, why="nothing more could be drawn")
         return self._drawn(decision)
 
     # -- what was decided --------------------------------------------------------------------
@@ -165,15 +167,18 @@ class Drawing:
     def _room(self) -> int:
         """How many samples may run side by side: the width, and what the purse pays in full.
 
-        One may always run, with the tokens that are left. The first of a long prompt runs alone
-        until the prompt is in the server's cache.
+        One more may run with a part of its tokens, if that is a quarter or it is the first. The
+        first of a long prompt runs alone until the prompt is in the server's cache.
         """
         if self._in_flight and self._unprimed():
             return 1
         promised = sum(d.node is not None and not d.asked and d.branch.running for d in self._draws)
         free = max(0, self._root.tokens_left - self._order.keep)
         affordable = self._in_flight - promised + free // self._order.max_tokens
-        return max(1, min(self._order.width, affordable))
+        least = 1 if self._draws[0].node is None else max(1, self._order.max_tokens // _PART)
+        if not self._in_flight and free >= least:
+            affordable = max(1, affordable)
+        return min(self._order.width, affordable)
 
     def _unprimed(self) -> bool:
         long = sum(len(message.content) for message in self._order.messages) >= LONG_PROMPT

@@ -5,7 +5,7 @@ A sampler knows no model, clock or text, so the same object decides live and ove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -117,8 +117,3 @@ class Sampler(Protocol):
 
 
 MakeSampler = Callable[[], Sampler]
-
-
-def unread(branches: Sequence[Branch]) -> int:
-    """How many of `branches` have no answer."""
-    return sum(branch.key is None for branch in branches)

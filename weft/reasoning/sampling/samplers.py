@@ -32,13 +32,16 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "patience": 7,
     "stable": 40,
 }
-"""Settings of samplers. `samples`: how many at most (0: `width`).
+"""Settings of samplers. `samples`: how many at most (0: `width`, or 40 for asc, esc, saturating).
 
 fixed: `cancel_decided` (None: where the majority is chosen). asc: `threshold`, `wave` (0: 8, or
 `width` when that is less). esc: `wave`, its window. short: `first`, the m of short-m@k. saturating:
 `pilot`, `eps`. deepconf: `warmup` (0: half the samples, 16 at most), `keep`, `window`, `consensus`.
 probe: `every` so many tokens, `warmup` (0: 15 rounds), `patience`, `stable`.
 """
+
+_IN_WAVES: Final = ("asc", "esc", "saturating")
+_MOST: Final = 40
 
 _Make = Callable[[int, int, Mapping[str, Any]], Sampler]
 
@@ -71,7 +74,7 @@ def sampler_maker(name: str, width: int, settings: Mapping[str, Any]) -> MakeSam
         )
     if settings["samples"] < 0:
         raise BuildError(f"samples must not be negative, got {settings['samples']}")
-    n = settings["samples"] or width
+    n = settings["samples"] or (_MOST if name in _IN_WAVES else width)
 
     def made() -> Sampler:
         try:
