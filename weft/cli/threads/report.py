@@ -12,6 +12,7 @@ from rich.text import Text
 
 from weft.cli.report import print_headline, print_outputs, print_times
 from weft.cli.text import clean, duration, one_line
+from weft.cli.threads.citations import citations
 from weft.cli.threads.rows import ThreadRow, thread_rows
 from weft.cli.threads.summary import summary
 from weft.engine.trace import Trace
@@ -41,6 +42,10 @@ class ThoughtReport:
                 screen.print(line, soft_wrap=not screen.is_terminal)
             screen.print()
         print_outputs(screen, result.outputs, result.missing)
+        if thought is not None and thought.evidence:
+            screen.print()
+            for line in citations(thought):
+                screen.print(Text(line, "dim"), soft_wrap=not screen.is_terminal)
 
     def keys(self) -> Mapping[str, Any]:
         """`thought`, without the texts of its threads."""
@@ -58,6 +63,10 @@ class ThoughtReport:
             "lost": thought.lost,
             "counts": dataclasses.asdict(thought.counts),
             "samples": samples,
+            "evidence": [
+                {**dataclasses.asdict(piece), "text": one_line(piece.text, 200)}
+                for piece in thought.evidence
+            ],
         }
         return {"strategy": self._strategy, "thought": told}
 

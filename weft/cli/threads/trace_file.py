@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from weft.cli.text import one_line
+from weft.cli.threads.citations import citations
 from weft.cli.threads.harmless import harmless, harmless_json
 from weft.cli.threads.summary import summary
 from weft.core.errors import InputError
@@ -66,6 +67,7 @@ def _json(strategy: str, question: str, thought: Thought) -> str:
         "lost": thought.lost,
         "counts": dataclasses.asdict(thought.counts),
         "samples": [dataclasses.asdict(sample) for sample in thought.samples],
+        "evidence": [dataclasses.asdict(piece) for piece in thought.evidence],
         "tree": None if thought.tree is None else thought.tree.as_json(),
     }
     return _as_text(found)
@@ -75,6 +77,8 @@ def _markdown(strategy: str, question: str, thought: Thought) -> str:
     lines = [f"# A thought by {_inline(strategy)}", ""]
     lines += [f"- {_inline(line, 1_000)}" for line in summary(strategy, thought)]
     lines += ["", "## Question", "", *_fenced(question), "## Answer", "", *_fenced(thought.answer)]
+    if thought.evidence:
+        lines += ["## Sources", "", *(f"- {_inline(line, 300)}" for line in citations(thought)), ""]
     if thought.tree is not None:
         lines += ["## Threads", "", *_thread(thought.tree, 3)]
     if thought.samples:
