@@ -204,7 +204,7 @@ def test_limits_are_positive(name: str) -> None:
 def test_an_unknown_protection_is_refused() -> None:
     with pytest.raises(SandboxError, match="no protection 'net'") as caught:
         Sandbox(allow=("net",))  # type: ignore[arg-type]
-    assert "processes, network, files, disk, calls" in str(caught.value)
+    assert "processes, network, files, disk, calls, memory" in str(caught.value)
 
 
 def test_another_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
+from tests.reasoning.code.protected import needs_protection
 from weft.reasoning.code.sandbox.jail.calls import why_no_filter
 from weft.reasoning.code.sandbox.jail.numbers import call_numbers
 from weft.reasoning.code.sandbox.jail.order import Order
+from weft.reasoning.code.sandbox.jail.watch import memory_below, why_unwatched
 from weft.reasoning.code.sandbox.keeping import Kept
 from weft.reasoning.code.sandbox.limits import Limits
 from weft.reasoning.code.sandbox.verdict import verdict
@@ -76,3 +81,17 @@ def test_calls_have_numbers_of_their_own(machine: str) -> None:
     numbers = call_numbers(machine)
     assert len(numbers) == len(set(numbers.values())) > 45
     assert {"socket", "clone", "clone3", "ptrace", "mount", "unshare"} <= numbers.keys()
+
+
+@needs_protection
+def test_memory_of_all_processes_below_one_is_counted() -> None:
+    assert why_unwatched() == ""
+    source = "import sys, time; held = bytearray(30 << 20); print('x', flush=True); time.sleep(60)"
+    before = memory_below(os.getpid())
+    with subprocess.Popen((sys.executable, "-c", source), stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        used = memory_below(os.getpid()) - before
+        child.kill()
+    assert 30 << 20 < used < 200 << 20
+    assert memory_below(2**22 + 1) == 0

@@ -7,13 +7,14 @@ from typing import Final, Literal, get_args
 
 from weft.core.errors import SandboxError
 
-Protection = Literal["processes", "network", "files", "disk", "calls"]
+Protection = Literal["processes", "network", "files", "disk", "calls", "memory"]
 PROTECTIONS: Final[Mapping[Protection, str]] = {
     "processes": "sees, signals and outlives no process; their number is bounded",
     "network": "makes no socket and has no network",
     "files": "sees what it needs to run, read only, and its own directory",
     "disk": "its directory is bounded",
     "calls": "cannot ask the kernel for what programs do not need",
+    "memory": "its processes together are bounded, not only each of them",
 }
 """Each protection, and what holds of a program with it."""
 _ADVICE: Final = (

@@ -20,6 +20,7 @@ from weft.reasoning.code.sandbox.jail.kernel import (
     CLONE_NEWUTS,
     unshare,
 )
+from weft.reasoning.code.sandbox.jail.watch import why_unwatched
 
 _PROCESSES: Final = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP
 _TOP_USER: Final = (
@@ -55,6 +56,9 @@ def enclose() -> Enclosure:
         made.missing["calls"] = why
     elif "network" in made.missing:
         del made.missing["network"]  # the filter lets nobody make a socket
+    why = why_unwatched()
+    if why:
+        made.missing["memory"] = why
     return made
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-_COUNTED: Final = ("RssAnon:", "RssShmem:", "VmPTE:")
+_COUNTED: Final = ("RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:")
 """Pages of files are left out: several processes share them, and the system can drop them."""
+
+
+def why_unwatched() -> str:
+    """Why memory cannot be watched here; empty: it can be."""
+    here = os.getpid()
+    if Path(f"/proc/{here}/task/{here}/children").exists():
+        return ""
+    return "/proc does not tell the children of a process"
 
 
 def memory_below(process: int) -> int:
