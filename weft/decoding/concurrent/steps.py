@@ -43,11 +43,13 @@ class Steps:
     def begin(self) -> list[int]:
         """The tokens that the next step begins with. They count as written."""
         forced = self._opening(len(self.ended) + 1)
-        if self._nudge and self._written - self._nudged >= self._nudge_tokens:
+        nudged = bool(self._nudge) and self._written - self._nudged >= self._nudge_tokens
+        if nudged:
             forced = forced + self._nudge
-            self._nudged = self._written
         self._tail = b""
         self._written += len(forced)
+        if nudged:
+            self._nudged = self._written
         return forced
 
     def follow(self, token: int) -> list[int]:

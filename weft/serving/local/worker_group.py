@@ -121,8 +121,12 @@ class WorkerGroup:
             return self._write(writing)
         spans = []
         for worker in writing:
-            if worker.ready or self._prefix_is_coming(worker, network):
-                continue
+            shared = self._shared_with_first(worker)
+            first = self._workers[0].slot
+            if shared and len(first.tokens) < shared:
+                continue  # it will be there before long
+            if shared:
+                self._take_over(worker, shared, network)
             known = len(worker.slot.tokens)
             part = worker.row.tokens[known : min(worker.to_read, known + budget)]
             budget -= len(part)
@@ -154,21 +158,19 @@ class WorkerGroup:
         if self._history is not None:
             self._history.free()
 
-    def _prefix_is_coming(self, worker: Worker, network: Network) -> bool:
-        """Whether the first worker is still reading what this one can then take over."""
+    def _shared_with_first(self, worker: Worker) -> int:
+        """How many tokens to take over from the first worker; 0: it is not worth waiting."""
         first = self._workers[0]
         if worker is first or first.row.done:
-            return False
-        shared = min(common_prefix(first.row.tokens, worker.row.tokens), worker.to_read)
-        shared = min(shared, first.to_read)
-        if shared < len(worker.slot.tokens) + _WORTH_WAITING_TOKENS:
-            return False
-        if len(first.slot.tokens) < shared:
-            return True
-        network.copy_prefix(first.slot.number, worker.slot.number, shared)
+            return 0
+        most = min(worker.to_read, first.to_read)
+        shared = min(common_prefix(first.row.tokens, worker.row.tokens), most)
+        return shared if shared >= len(worker.slot.tokens) + _WORTH_WAITING_TOKENS else 0
+
+    def _take_over(self, worker: Worker, shared: int, network: Network) -> None:
+        network.copy_prefix(self._workers[0].slot.number, worker.slot.number, shared)
         worker.slot.tokens = worker.row.tokens[:shared]
         worker.row.reused = shared
-        return worker.ready
 
     def _write(self, writing: Sequence[Worker]) -> list[Span]:
         """The next tokens of all who write; each sees what all of them read in this step."""
