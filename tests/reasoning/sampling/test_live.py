@@ -200,6 +200,21 @@ def test_a_schema_is_asked_for_and_compared_as_a_value() -> None:
     assert "Answer: " not in model.requests[0].messages[-1].content
 
 
+@pytest.mark.parametrize(
+    ("strategy", "settings"),
+    [("backtrack", {"stable": 1}), ("sample", {"selector": "synthesis"}), ("direct", {})],
+)
+def test_every_way_ends_in_an_answer_that_fits_a_schema(
+    strategy: str, settings: dict[str, Any]
+) -> None:
+    model = FakeModel(['{"a": 1}'], capabilities=Capabilities(structured_output=True))
+    question = Question("What?", schema={"type": "object"})
+    thought = told(strategy, model, question, settings=settings, width=2).thought
+    assert (thought.answer, thought.key) == ('{"a": 1}', '{"a": 1}')
+    assert all(request.schema == {"type": "object"} for request in model.requests)
+    assert not any("Answer: " in str(request.messages) for request in model.requests[:2])
+
+
 # -- confidence -------------------------------------------------------------------------------
 
 

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from weft.core.errors import BuildError, CapabilityError, ReasoningError
 from weft.core.ports import ModelClient, ModelRequest, Tokenizing
-from weft.core.values import Message
+from weft.core.values import JsonSchema, Message
 from weft.engine import Inputs, NodeContext, Work
-from weft.reasoning.answers import Reader, answer_text, reader
+from weft.reasoning.answers import Reader, answer_text, reader, schema_key
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
-from weft.reasoning.sampling.prompts import RECHECK, RECHECK_TURN, question_messages
+from weft.reasoning.sampling.prompts import ENDING, RECHECK, RECHECK_TURN, question_messages
 from weft.reasoning.saturation import Costs, Split, split
 from weft.reasoning.selection.ballots import ballots, elect
 from weft.reasoning.selection.vote import tally
@@ -43,10 +43,11 @@ _LEAST_TOKENS: Final = 16
 
 @dataclass(slots=True)
 class _Chain:
-    """One search: its text and token ids so far, its answers after each round."""
+    """One search: its text and token ids so far, that of the last round, its answers so far."""
 
     index: int
     text: str = ""
+    last: str = ""
     ids: tuple[int, ...] = ()
     keys: list[str | None] = field(default_factory=list)
     whole: bool = False
@@ -107,7 +108,7 @@ class BacktrackStrategy:
                     [(str(c.index), self._job(question, c, share)) for c in chains],
                     role="chain",
                 )
-            return self._thought(root, chains)
+            return self._thought(root, question, chains)
 
         return work
 
@@ -121,6 +122,8 @@ class BacktrackStrategy:
     async def _search(self, thread: Asking, question: Question, chain: _Chain, share: int) -> None:
         """Write round after round into `chain`, of at most `share` tokens in all."""
         messages = question_messages(question)
+        typed = question.schema is not None
+        read = schema_key if typed and not self._settings["answer"] else self._read
         capabilities = await self._model.capabilities()
         going_on = _GoingOn(self._model, capabilities.continuation)
         for number in range(1, self._split.serial + 1):
@@ -128,13 +131,14 @@ class BacktrackStrategy:
             if wanted < _LEAST_TOKENS:
                 chain.why = "the budget is spent"
                 return
-            said = await going_on.ask(thread, f"round {number}", messages, chain, wanted)
+            name = f"round {number}"
+            said = await going_on.ask(thread, name, messages, chain, wanted, question.schema)
             chain.tokens += said.tokens
             if not said.ok:
                 chain.why = said.reason or "the model wrote nothing more"
                 return
             chain.whole = said.status == "finished"
-            chain.keys.append(self._read(chain.text, chain.whole))
+            chain.keys.append(read(chain.last if typed else chain.text, chain.whole))
             if self._over(question, chain):
                 return
         chain.why = f"all {self._split.serial} rounds are used up"
@@ -148,13 +152,14 @@ class BacktrackStrategy:
             chain.why = f"the answer stayed the same for {stable} checks"
         return bool(chain.why)
 
-    def _thought(self, root: Asking, chains: list[_Chain]) -> Thought:
+    def _thought(self, root: Asking, question: Question, chains: list[_Chain]) -> Thought:
         samples = tuple(chain.sample() for chain in chains)
         if all(sample.status == "failed" for sample in samples):
             raise ReasoningError(f"there is no answer: {chains[0].why}")
         chosen = elect(samples, ballots(samples), tally)
-        text = "" if chosen.index is None else samples[chosen.index].text
-        answer = answer_text(text) or text
+        chain = chains[chosen.index or 0]
+        answer = chain.last if question.schema is not None else answer_text(chain.text)
+        answer = answer or chain.text
         why = chains[0].why if len(chains) == 1 else f"{self._split.why}; {chosen.why}"
         record, counts = root.finish(answer, why)
         return Thought(answer, chosen.key, record, counts, samples, why=why)
@@ -168,7 +173,13 @@ class _GoingOn:
         self._continuation = continuation
 
     async def ask(
-        self, thread: Asking, name: str, messages: tuple[Message, ...], chain: _Chain, wanted: int
+        self,
+        thread: Asking,
+        name: str,
+        messages: tuple[Message, ...],
+        chain: _Chain,
+        wanted: int,
+        schema: JsonSchema | None,
     ) -> Said:
         """One more round of `chain`, which it is added to."""
         lead = f"\n\n{RECHECK}\n" if chain.keys and chain.whole else ""
@@ -180,24 +191,30 @@ class _GoingOn:
                 return request
             if request.prompt_token_ids:
                 return replace(request, prompt_token_ids=request.prompt_token_ids + tail)
-            return replace(request, messages=self._turns(request.messages, chain.text, lead))
+            ending = "" if schema is not None else f" {ENDING}"
+            unfinished = self._turns(request.messages, chain.text, lead, ending)
+            return replace(request, messages=unfinished)
 
         said = await thread.ask(
             name,
             messages,
             max_tokens=wanted,
+            schema=schema,
             amend=behind,
             watch=lambda now, _: spent.append(now) if not spent else None,
         )
         if said.ok:
-            chain.text += lead + (said.text if not spent else "".join(spent[0].text))
+            chain.last = "".join(spent[0].text) if spent else said.text
+            chain.text += lead + chain.last
             chain.ids = tail + (tuple(spent[0].token_ids) if spent else ())
         return said
 
-    def _turns(self, messages: tuple[Message, ...], text: str, lead: str) -> tuple[Message, ...]:
+    def _turns(
+        self, messages: tuple[Message, ...], text: str, lead: str, ending: str
+    ) -> tuple[Message, ...]:
         if self._continuation:
             return (*messages, Message("assistant", text + lead))
-        return (*messages, Message("assistant", text), Message("user", RECHECK_TURN))
+        return (*messages, Message("assistant", text), Message("user", RECHECK_TURN + ending))
 
     async def _tail(self, chain: _Chain, lead: str) -> tuple[int, ...]:
         """The ids of the chain so far and of `lead`; what the model wrote is not encoded again."""

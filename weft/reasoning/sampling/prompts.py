@@ -13,11 +13,6 @@ from weft.reasoning.question import Question
 
 PROMPT_VERSION: Final = "sample-1"
 
-INSTRUCTION: Final = (
-    'Think step by step. End with a line that begins with "Answer: " and holds the answer alone.'
-)
-"""What is asked of each sample, so that its answer can be read and compared."""
-
 RECHECK: Final = (
     "Wait. Let me check this step by step. If a step is wrong, I go back to the last one that is "
     "right and try another way from there."
@@ -26,9 +21,15 @@ RECHECK: Final = (
 
 RECHECK_TURN: Final = (
     "Check your answer step by step. If a step is wrong, go back to the last one that is right and "
-    'try another way from there. End with a line that begins with "Answer: ".'
+    "try another way from there."
 )
 """The same, asked in a turn of its own."""
+
+ENDING: Final = 'End with a line that begins with "Answer: " and holds the answer alone.'
+"""How an answer is marked, so that it can be read and compared."""
+
+INSTRUCTION: Final = f"Think step by step. {ENDING}"
+"""What is asked of each sample."""
 
 
 def question_messages(question: Question, instruction: str = INSTRUCTION) -> tuple[Message, ...]:

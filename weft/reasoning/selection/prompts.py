@@ -28,8 +28,9 @@ nothing else: A if solution A is better, B if solution B is, C if there is no di
 
 _SYNTHESIS: Final = """\
 You are shown a question and several attempts at it, some of which may be wrong. Compare their \
-steps, decide what is right, and write the final answer. End with a line "Answer: " and the answer \
-alone."""
+steps, decide what is right, and write the final answer."""
+
+_ENDING: Final = ' End with a line that begins with "Answer: " and holds the answer alone.'
 
 
 def grade_messages(question: Question, solution: str) -> tuple[Message, ...]:
@@ -46,7 +47,8 @@ def judge_messages(question: Question, one: str, other: str) -> tuple[Message, .
 def synthesis_messages(question: Question, attempts: Sequence[str]) -> tuple[Message, ...]:
     """Asks for a final answer after reading all attempts."""
     shown = [(f"Attempt {place}", attempt) for place, attempt in enumerate(attempts, 1)]
-    return _messages(question, _SYNTHESIS, shown, "Write the final answer.")
+    rules = _SYNTHESIS + ("" if question.schema is not None else _ENDING)
+    return _messages(question, rules, shown, "Write the final answer.")
 
 
 def excerpt(text: str, chars: int = EXCERPT_CHARS) -> str:

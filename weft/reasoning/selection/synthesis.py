@@ -39,7 +39,13 @@ class Synthesis:
         chars = min(EXCERPT_CHARS, room // max(1, len(written)))
         attempts = [excerpt(sample.text, max(90, chars)) for sample in _diverse(written)]
         messages = synthesis_messages(question, attempts)
-        reply = await thread.ask("synthesis", messages, max_tokens=self._tokens, temperature=0.0)
+        reply = await thread.ask(
+            "synthesis",
+            messages,
+            max_tokens=self._tokens,
+            schema=question.schema,
+            temperature=0.0,
+        )
         if not reply.ok or not written:
             chosen = await Majority().select(thread, question, samples)
             failed = reply.reason or "it wrote nothing"
