@@ -19,6 +19,7 @@ import pytest
 
 from tests.reasoning.code.protected import Marked, needs_protection, processes_with
 from weft.core.errors import SandboxError
+from weft.reasoning.code.sandbox.jail.landlock import why_no_rules
 from weft.reasoning.code.sandbox.limits import Limits
 from weft.reasoning.code.sandbox.outcome import Ran
 from weft.reasoning.code.sandbox.sandbox import Sandbox
@@ -231,9 +232,13 @@ def refuse(calls: dict[int, int]) -> None:
     assert libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0
 
 
-def confined(source: str) -> str:
-    """What a Python program prints that runs where namespaces cannot be made."""
-    before = "from tests.reasoning.code.test_sandbox import refuse\nrefuse({272: 1, 165: 1})\n"
+NAMESPACES = {272: 1, 165: 1}
+LANDLOCK = {444: 38}
+
+
+def confined(source: str, calls: dict[int, int]) -> str:
+    """What a Python program prints that runs where `calls` are refused."""
+    before = f"from tests.reasoning.code.test_sandbox import refuse\nrefuse({calls})\n"
     command = (sys.executable, "-c", before + dedent(source))
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     return done.stdout
@@ -241,7 +246,8 @@ def confined(source: str) -> str:
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the filter names calls by number")
 def test_without_namespaces_every_missing_protection_is_named_and_nothing_runs() -> None:
-    printed = confined("""
+    printed = confined(
+        """
         import asyncio
         from weft.core.errors import SandboxError
         from weft.reasoning.code.sandbox.sandbox import Sandbox
@@ -251,30 +257,98 @@ def test_without_namespaces_every_missing_protection_is_named_and_nothing_runs()
                 print(asyncio.run(Sandbox(allow=allow).run("print('HARM')")))
             except SandboxError as error:
                 print(error)
-    """)
+        """,
+        NAMESPACES | LANDLOCK,
+    )
     missing, first, second = printed.splitlines()
     assert missing.startswith("{'processes': 'user namespaces: ")
     assert "'files'" in missing
     assert "'network'" not in missing  # the filter of system calls sees to it
     assert "cannot protect from programs (processes: " in first
     assert "allow=('processes', 'files', 'disk',)" in first
-    assert "files: unshare: Operation not permitted)" in second
+    assert "files: unshare: Operation not permitted; Landlock: Function not implemented)" in second
     assert "HARM" not in printed
 
 
+needs_landlock = pytest.mark.skipif(
+    platform.machine() != "x86_64" or bool(why_no_rules()),
+    reason=f"{why_no_rules()}, or the filter does not know this machine's calls",
+)
+
+
+@needs_landlock
+def test_with_landlock_alone_files_are_still_kept() -> None:
+    printed = confined(
+        """
+        import asyncio
+        from weft.reasoning.code.sandbox.sandbox import Sandbox
+        print(sorted(asyncio.run(Sandbox().missing())))
+        """,
+        NAMESPACES,
+    )
+    assert printed == "['disk', 'processes']\n"
+
+
+@needs_landlock
 @pytest.mark.skipif(
-    platform.machine() != "x86_64" or os.geteuid() == 0,
+    os.geteuid() == 0,
     reason="as root, an interpreter in a private directory cannot be run by another user",
 )
 def test_what_is_allowed_to_be_missing_is_done_without() -> None:
-    printed = confined("""
+    printed = confined(
+        """
         import asyncio
         from weft.reasoning.code.sandbox.sandbox import Sandbox
-        sandbox = Sandbox(allow=("processes", "files", "disk"))
+        sandbox = Sandbox(allow=("processes", "disk"))
         print(asyncio.run(sandbox.run("print(open('a').read())", files={"a": "b"})).stdout)
-        print(asyncio.run(sandbox.run("import socket\\nsocket.socket()")).why)
-    """)
-    assert printed.splitlines() == ["b", "", "PermissionError: [Errno 13] Permission denied"]
+        for source in ("import socket\\nsocket.socket()", "open('/etc/passwd')"):
+            print(asyncio.run(sandbox.run(source)).why[:35])
+        """,
+        NAMESPACES,
+    )
+    refused = "PermissionError: [Errno 13] Permission"[:35]
+    assert printed.splitlines() == ["b", "", refused, refused]
+
+
+@needs_landlock
+def test_rules_on_files(tmp_path: Path) -> None:
+    for name in ("read", "box", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    source = f"""
+    import os
+    from weft.reasoning.code.sandbox.jail.calls import restrict_calls
+    from weft.reasoning.code.sandbox.jail.kernel import PR_SET_NO_NEW_PRIVS, prctl
+    from weft.reasoning.code.sandbox.jail.landlock import restrict_files
+    os.chdir({str(tmp_path)!r})
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    restrict_files(["read", "absent"], ["/dev/null"], "box")
+    restrict_calls(attributes=False)
+    print(open("read/file").read(), os.listdir("read"))
+    os.mkdir("box/new")
+    os.rename("box/file", "box/new/file")
+    open("/dev/null", "w").write("x")
+    for attempt in (
+        lambda: open("other/file"), lambda: open("read/file", "a"), lambda: os.listdir("other"),
+        lambda: os.truncate("other/file", 0), lambda: os.unlink("read/file"),
+        lambda: os.link("read/file", "box/link"), lambda: os.rename("box/new", "other/new"),
+        lambda: os.mkdir("other/new"), lambda: os.symlink("x", "read/x"),
+        lambda: open("/proc/1/stat"),
+        lambda: os.chmod("other/file", 0), lambda: os.utime("other/file"),
+        lambda: os.setxattr("other/file", "user.x", b"x"), lambda: os.chown("other/file", 1, 1),
+    ):
+        try:
+            print("HARM", attempt())
+        except OSError as error:
+            print(type(error).__name__)
+    """
+    command = (sys.executable, "-c", dedent(source))
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    first, *rest = done.stdout.splitlines()
+    assert first == "read ['file']", done.stderr
+    assert len(rest) == 14
+    assert set(rest) <= {"PermissionError", "OSError"}, rest
+    assert (tmp_path / "other" / "file").read_text() == "other"
 
 
 @needs_protection

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from weft.reasoning.code.sandbox.jail.kernel import PR_SET_SECCOMP, prctl
-from weft.reasoning.code.sandbox.jail.numbers import call_numbers
+from weft.reasoning.code.sandbox.jail.numbers import attribute_numbers, call_numbers
 
 _REFUSED: Final[Mapping[str, int]] = {
     "socket": errno.EACCES,
@@ -62,18 +62,20 @@ def why_no_filter() -> str:
     return ""
 
 
-def restrict_calls() -> None:
+def restrict_calls(*, attributes: bool) -> None:
     """Hold this process, and all that it starts or executes, to the filter; for good.
+
+    `attributes`: those of files may be changed.
 
     `PR_SET_NO_NEW_PRIVS` must be set. Raises: `OSError`.
     """
-    code = b"".join(_instructions(platform.machine()))
+    code = b"".join(_instructions(platform.machine(), attributes=attributes))
     buffer = ctypes.create_string_buffer(code, len(code))
     program = _Program(len(code) // 8, ctypes.addressof(buffer))
     prctl(PR_SET_SECCOMP, 2, ctypes.byref(program))
 
 
-def _instructions(machine: str) -> Iterator[bytes]:
+def _instructions(machine: str, *, attributes: bool) -> Iterator[bytes]:
     numbers = call_numbers(machine)
     yield _step(_LOAD, _ARCHITECTURE)
     yield from _when(_EQUAL, _AUDIT[machine], otherwise=_KILL)
@@ -83,6 +85,8 @@ def _instructions(machine: str) -> Iterator[bytes]:
         if name != "clone":
             verdict = _ERROR | _REFUSED[name] if name in _REFUSED else _KILL
             yield from _unless(_EQUAL, number, verdict)
+    for number in () if attributes else attribute_numbers(machine).values():
+        yield from _unless(_EQUAL, number, _ERROR | errno.EPERM)
     yield from _when(_EQUAL, numbers["clone"], otherwise=_ALLOW)
     yield _step(_LOAD, _FIRST_ARGUMENT)
     yield from _unless(_ANY_BIT, _NEW_NAMESPACES, _KILL)

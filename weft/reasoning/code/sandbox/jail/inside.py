@@ -9,15 +9,17 @@ import fcntl
 import json
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from weft.reasoning.code.sandbox.jail.calls import restrict_calls
 from weft.reasoning.code.sandbox.jail.enclosure import Enclosure
 from weft.reasoning.code.sandbox.jail.kernel import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from weft.reasoning.code.sandbox.jail.landlock import restrict_files, why_no_rules
 from weft.reasoning.code.sandbox.jail.order import Order
 from weft.reasoning.code.sandbox.jail.surrender import surrender
-from weft.reasoning.code.sandbox.jail.tree import BOX, build_tree, own_mounts, resolve
+from weft.reasoning.code.sandbox.jail.tree import BOX, DEVICES, build_tree, own_mounts, resolve
 
 _SEALS: Final = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
@@ -37,22 +39,25 @@ def live(order: Order, enclosure: Enclosure, go: int, tell: int) -> NoReturn:
 
 
 def _lived(order: Order, enclosure: Enclosure, tell: int) -> Mapping[str, Any]:
-    missing, box, reads = dict(enclosure.missing), BOX, resolve(order.reads)
+    missing, reads = dict(enclosure.missing), resolve(order.reads)
     try:
         own_mounts()
+        box = BOX
     except OSError as error:
-        missing["files"] = missing["disk"] = error.strerror or str(error)
+        why = missing["disk"] = error.strerror or str(error)
+        if no_rules := why_no_rules() or missing.get("calls"):
+            missing["files"] = f"{why}; {no_rules}"
         box = order.box
     if order.probe or not missing.keys() <= set(order.allow):
         return {"missing": missing}
     limits, owner = order.limits, enclosure.owner
-    if "files" not in missing:
+    if box == BOX:
         build_tree(reads, limits.disk_bytes, limits.disk_files, owner)
     _write(order.files, Path(box), owner)
     source = _sealed(order.stdin)
     program = os.fork()
     if program == 0:
-        _become(order, enclosure, box, source, tell, calls="calls" not in missing)
+        _become(order, enclosure, box, source, tell, missing)
     prctl(PR_SET_DUMPABLE, 0)
     _tell(tell, {"started": program})
     return _ended(program)
@@ -80,7 +85,12 @@ def _sealed(content: bytes) -> int:
 
 
 def _become(
-    order: Order, enclosure: Enclosure, box: str, source: int, tell: int, *, calls: bool
+    order: Order,
+    enclosure: Enclosure,
+    box: str,
+    source: int,
+    tell: int,
+    missing: Collection[str],
 ) -> NoReturn:
     """Turn this process into the program."""
     try:
@@ -88,7 +98,12 @@ def _become(
         os.dup2(source, 0)
         os.chdir(box)
         processes = order.limits.processes + enclosure.reserved
-        surrender(order.limits, processes, enclosure.user, tell, calls=calls)
+        surrender(order.limits, processes, enclosure.user, tell)
+        ruled = box != BOX and "files" not in missing
+        if ruled:
+            restrict_files(order.reads, DEVICES, box)
+        if "calls" not in missing:
+            restrict_calls(attributes=not ruled)
         os.execve(order.command[0], order.command, dict(order.environment))  # noqa: S606
     except BaseException as error:  # noqa: BLE001 - nothing may run on here but the program
         _tell(tell, {"refused": f"{order.command[0]} cannot be run: {error}"})

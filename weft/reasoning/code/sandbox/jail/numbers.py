@@ -69,10 +69,47 @@ io_uring_register   427  427
 """
 
 
+_ATTRIBUTES: Final = """
+chmod                90    -
+fchmod               91   52
+fchmodat            268   53
+fchmodat2           452  452
+chown                92    -
+fchown               93   55
+lchown               94    -
+fchownat            260   54
+utime               132    -
+utimes              235    -
+futimesat           261    -
+utimensat           280   88
+setxattr            188    5
+lsetxattr           189    6
+fsetxattr           190    7
+removexattr         197   14
+lremovexattr        198   15
+fremovexattr        199   16
+setxattrat          463  463
+removexattrat       466  466
+file_setattr        469  469
+"""
+
+
 def call_numbers(machine: str) -> Mapping[str, int]:
-    """Number by name, of the calls that `machine` has; empty when the machine is not known."""
+    """The calls that no program may make, as far as `machine` has them: number by name.
+
+    Empty when the machine is not known.
+    """
+    return _column(_TABLE, machine)
+
+
+def attribute_numbers(machine: str) -> Mapping[str, int]:
+    """The calls that change a file's mode, owner, times and the like."""
+    return _column(_ATTRIBUTES, machine)
+
+
+def _column(table: str, machine: str) -> Mapping[str, int]:
     if machine not in _MACHINES:
         return {}
-    rows = (line.split() for line in _TABLE.strip().splitlines())
+    rows = (line.split() for line in table.strip().splitlines())
     column = 1 + _MACHINES.index(machine)
     return {row[0]: int(row[column]) for row in rows if row[column] != "-"}

@@ -7,9 +7,9 @@ import resource
 import signal
 from typing import Final
 
-from weft.reasoning.code.sandbox.jail.calls import restrict_calls
 from weft.reasoning.code.sandbox.jail.kernel import (
     PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
     drop_capabilities,
     prctl,
 )
@@ -21,11 +21,11 @@ _NO_CORE: Final = 1  # too small for a file; 0 would still let a crash start the
 _HIGHEST_DESCRIPTOR: Final = 1 << 16
 
 
-def surrender(limits: Limits, processes: int, user: int | None, kept: int, *, calls: bool) -> None:
+def surrender(limits: Limits, processes: int, user: int | None, kept: int) -> None:
     """Take `limits`, become `user` (None: stay who one is), give up every privilege.
 
     `processes` is the limit as the kernel counts it for that user. `kept` is the one file
-    descriptor above 2 that stays open. `calls`: filter system calls.
+    descriptor above 2 that stays open.
 
     Raises: `OSError` or `ValueError` where the system does not let us.
     """
@@ -40,10 +40,9 @@ def surrender(limits: Limits, processes: int, user: int | None, kept: int, *, ca
     _hold(resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + 1)
     drop_capabilities()
     prctl(PR_SET_NO_NEW_PRIVS, 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.closerange(3, kept)
     os.closerange(kept + 1, _HIGHEST_DESCRIPTOR)
-    if calls:
-        restrict_calls()
 
 
 def _most(limits: Limits, processes: int) -> dict[int, int]:

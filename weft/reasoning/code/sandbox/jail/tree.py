@@ -31,7 +31,8 @@ BOX: Final = "/box"
 """Where the program's own directory is."""
 _STAGE: Final = "/tmp"  # noqa: S108 - any directory will do: only this mount namespace sees it
 _OUTSIDE: Final = "/outside"
-_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+"""The devices that a program may use."""
 _UNTRUSTED: Final = MS_NOSUID | MS_NODEV
 
 
@@ -61,7 +62,7 @@ def build_tree(reads: Mapping[str, str], box_bytes: int, box_files: int, owner: 
     Path(_STAGE + _OUTSIDE).mkdir()
     pivot_root(_STAGE, _STAGE + _OUTSIDE)
     os.chdir("/")
-    for device in _DEVICES:
+    for device in DEVICES:
         _show(device)
         restrict_mount(device, MOUNT_RDONLY | MOUNT_NOSUID, recursive=False)
     shown = _outermost(reads.values())
