@@ -216,7 +216,7 @@ class _Reading:
         if cited.forged:
             why += f"; it cited what is not there: {', '.join(cited.forged)}"
         if known and not cited.evidence:
-            why += "; it cites nothing, so all that it was made of is listed"
+            why += "; the answer cites nothing: all that it was made of is listed"
         tree, counts = self._thread.finish(cited.answer, why)
         return Thought(
             cited.answer,

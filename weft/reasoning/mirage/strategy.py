@@ -185,7 +185,7 @@ class _Inquiry:
         proof = {mark(number) for finding in kept for number in finding.cited}
         made_of = tuple(piece for piece in known if piece.marker in proof) or known
         if known and not cited.evidence:
-            why += "; it cites nothing, so the facts that it was made of are listed"
+            why += "; the answer cites nothing: the facts that it was made of are listed"
         tree, counts = self._thread.finish(cited.answer, why)
         return Thought(
             cited.answer,
