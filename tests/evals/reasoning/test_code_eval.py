@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from evals.engine.rows import Row
+from evals.planning.effort import QUICK
+from evals.reasoning import code
 from evals.reasoning.code import table
 from evals.reasoning.code.coder import Coder, Skill
 from evals.reasoning.code.exercises import EXERCISES, Exercise
@@ -106,3 +108,20 @@ def test_the_table_shows_every_way_to_choose_and_the_model() -> None:
     shown = table(rows)
     assert "0.750 (6.0)" in shown
     assert "small code-1" in shown
+
+
+@needs_protection
+def test_the_section_puts_its_parts_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def choices(*_: object) -> list[Row]:
+        values = {"sstar": 0.5, "majority": 0.25, "sieve_random": 0.125}
+        return [Row("right_20", name, "accuracy", value, "share") for name, value in values.items()]
+
+    async def model(*_: object) -> list[Row]:
+        return [Row("small code-2", "", "skipped: none", None, "")]
+
+    monkeypatch.setattr(code, "measure_choices", choices)
+    monkeypatch.setattr(code, "measure_model", model)
+    rows = asyncio.run(code.run(QUICK))
+    found = {row.metric: row.value for row in rows if row.metric.startswith("accuracy_over")}
+    assert found == {"accuracy_over_sieve_random": 0.375, "accuracy_over_majority": 0.25}
+    assert rows[-1].metric == "skipped: none"
