@@ -62,7 +62,9 @@ def test_an_answer_is_what_was_said_without_its_reasoning() -> None:
 
 def test_a_lead_begins_the_answer_where_the_model_can_go_on_with_it() -> None:
     ids = TokenModel(lambda prompt, _: " Eat")
-    assert one(ids, lead="1.").text == "1. Eat"
+    said, record, counts = run(ids, lambda thread: thread.ask("it", ASK, lead="1."))
+    assert said.text == record.text == "1. Eat"
+    assert record.generated_tokens == counts.total_tokens == 5
     assert ids.spell(ids.requests[0].prompt_token_ids).endswith("<|assistant|>1.")
     goes_on = FakeModel([" Eat"], capabilities=Capabilities(continuation=True))
     assert one(goes_on, lead="1.").text == "1. Eat"

@@ -90,6 +90,8 @@ class SkeletonStrategy:
         why = f"{written} of {len(read.points)} points were written"
         if read.left_out:
             why += f"; {read.left_out} more were left out"
+        if read.duplicates:
+            why += f"; {read.duplicates} said again what another says"
         return _thought(thread, _joined(read.points, texts), why)
 
     async def _against(self, thread: Asking, question: Question) -> str:

@@ -174,6 +174,8 @@ class Asking:
             request = self._request(name, prompt, schema, temperature, granted)
             if request is None:
                 return Said("", "failed", 0, "its prompt fills the model's window")
+            if prompt.lead:
+                self._parts.append(Segment((), prompt.lead, forced=True, role=name))
             call = ChatCall(tree.model, amend(request) if amend else request, watch)
             outcome = await self._node(name, call.work)
             answer = said(outcome, call.spent, prompt.lead)
