@@ -177,6 +177,14 @@ class SlowGroup:
         """What a worker chose, and was made to write after it."""
         self._writers[worker].unread = [(token, "block") for token in tokens]
 
+    def end(self, worker: int) -> None:
+        """A worker has written its last; what was read of it is finished."""
+        writer = self._writers[worker]
+        writer.over = True
+        if self._layout in ("interleaved", "combined"):
+            self._history.extend(writer.parts["block"])
+            writer.parts["block"] = []
+
     def _finish_steps(self, writer: Writer) -> None:
         if self._layout not in ("interleaved", "combined"):
             return

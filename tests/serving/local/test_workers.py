@@ -20,6 +20,8 @@ from tests.serving.local.monolithic import Slow, SlowGroup, Writer
 from tests.serving.local.playback import EXACT, Heard, Playback, asking
 from weft.core.errors import CapabilityError, ModelRequestError, ModelUnavailable
 from weft.core.ports.model import ConcurrentAttention, Layout, ModelRequest
+from weft.serving.local.batcher import Batcher
+from weft.serving.local.network import Network
 from weft.serving.local.packing import Span
 from weft.serving.local.vocabulary import Vocabulary
 
@@ -133,7 +135,8 @@ def expected(
                 assert left[worker][: len(forced)] == forced
                 del left[worker][: len(forced)]
             group.write(worker, [drawn, *forced])
-            writers[worker].over = not left[worker]
+            if not left[worker]:
+                group.end(worker)
     return found
 
 
@@ -408,3 +411,25 @@ def test_workers_share_the_context(play: Play) -> None:
     playback.batcher.add(*heard)
     playback.finish()
     assert [len(h.completion.token_ids) for h in heard] == [20, 20]
+
+
+def test_the_embedded_model_sees_what_a_monolithic_cache_would_show_it(
+    smollm2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = Network.load(smollm2, EXACT)
+    words = Vocabulary.load(smollm2, network.vocabulary_size, network.habits.end_ids)
+    slow = Slow(AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32))
+    plain = words.bytes_of
+    monkeypatch.setattr(words, "bytes_of", lambda t: plain(t) if t % ENDS_A_STEP else b"x.\n\n")
+    watched = Watched(Playback(Batcher(network, words, EXACT, "smollm2")))
+    prompt = tuple(words.encode("<|im_start|>user\nCount.<|im_end|>\n<|im_start|>assistant\n"))
+    asked = workers([prompt] * 2, "combined", [9, 9], opening="{step}: ")
+    heard = watched.add(*asked)
+    watched.playback.finish()
+    assert largest_error(watched, heard, expected(slow, words, asked, heard)) < 1e-5
+
+    network.reset()
+    playback = Playback(Batcher(network, words, EXACT, "smollm2"))
+    ordinary = playback.answer(asking(*prompt, max_tokens=30))
+    alone = playback.answer(workers([prompt], "combined", [30])[0])
+    assert alone.token_ids == ordinary.token_ids

@@ -136,13 +136,21 @@ class WorkerGroup:
         return spans
 
     def settle(self, network: Network) -> None:
-        """After a forward: steps that have ended, and been read, leave for the history."""
+        """After a forward: steps that have ended, and been read, leave for the history.
+
+        So does what was read of a worker that is done.
+        """
+        if self._history is None:
+            return
         for worker in self._workers:
             for end in worker.steps.ended:
-                slot = worker.slot
-                step = end - slot.moved
-                if 0 < step <= len(slot.tokens) - worker.front:
-                    self._move(worker, step, network)
+                step = end - worker.slot.moved
+                if 0 < step <= worker.blocks().written:
+                    self._move(worker, step, self._history, network)
+        for worker in self._workers:
+            left = worker.blocks().written
+            if worker.row.done and left:
+                self._move(worker, left, self._history, network)
 
     def remove(self, row: Row) -> None:
         """A worker was cancelled or failed: nobody sees its block any more."""
@@ -188,10 +196,9 @@ class WorkerGroup:
             spans.append(Span(worker.slot.number, columns, tokens, True, view=seen))
         return spans
 
-    def _move(self, worker: Worker, step: int, network: Network) -> None:
+    def _move(self, worker: Worker, step: int, history: Slot, network: Network) -> None:
         """The first `step` tokens of the block; what was read after them moves up."""
-        assert self._history is not None
-        slot, front, history = worker.slot, worker.front, self._history
+        slot, front = worker.slot, worker.front
         network.move(slot.number, front, step, history.number, len(history.tokens))
         history.tokens.extend(slot.tokens[front : front + step])
         rest = len(slot.tokens) - front - step
