@@ -58,11 +58,17 @@ async def run(effort: Effort) -> list[Row]:
             block = await block_tokens(lease.urls[0])
             about = f"{NAME}, vLLM, blocks of {block} tokens, one replica"
             rows = [Row("fork_join", "", f"model: {about}", None, "")]
-            for width in effort.of((4,), (2, 4, 8)):
-                rows += await _compared(Bench(server, block, Shape(width)), effort.of(3, 7))
+            for shape in shapes(effort):
+                rows += await _compared(Bench(server, block, shape), effort.of(3, 7))
             return rows
     finally:
         await lease.release()
+
+
+def shapes(effort: Effort) -> Sequence[Shape]:
+    """The trees: one that is short, or several."""
+    short = Shape(4, prompt=320, before=24, child=48, after=24)
+    return effort.of((short,), tuple(Shape(width) for width in (2, 4, 8)))
 
 
 async def block_tokens(base_url: str) -> int:
@@ -117,7 +123,8 @@ class Bench:
         prompt = await words(client, self.shape.prompt, seed)
         begun = await headers(client, self.shape)
         shape = self.shape
-        again = sum(map(len, begun)) + shape.width * shape.child
+        # The first child follows its own prompt in the join, as it did before.
+        again = (shape.width - 1) * shape.child
         counts = Counts(shape.generated, 0, shape.critical_path, again)
 
         async def tree() -> Counts:
