@@ -53,8 +53,8 @@ TARGETS: Final = (
 
 
 async def run(effort: Effort) -> list[Row]:
-    """300 problems that nobody was trained on, 40 in a hurry. Raises: `Skipped`: no weights."""
-    problems = unseen_problems(effort.of(40, 300))
+    """100 problems that nobody was trained on, 30 in a hurry. Raises: `Skipped`: no weights."""
+    problems = unseen_problems(effort.of(30, 100))
     rows: list[Row] = []
     for name, system in SYSTEMS.items():
         async with served(system.kind) as model:
@@ -70,7 +70,7 @@ async def served(kind: Kind) -> AsyncIterator[LocalModel]:
     path = WEIGHTS / kind
     if not (path / "model.safetensors").is_file():
         raise Skipped(f"there are no weights in {path}: train them as docs/benchmarks says")
-    model = LocalModel(path, LocalOptions(dtype="float32", threads=1))
+    model = LocalModel(path, LocalOptions(dtype="float32", threads=1, max_batch=64))
     try:
         yield model
     finally:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import mean
 from typing import Any, Final, Protocol
 
 from evals.engine.rows import Row
 from evals.reasoning.countdown.problem import Problem, verified
-from evals.reasoning.countdown.trace import Node, steps_in
+from evals.reasoning.countdown.trace import Node, reached, steps_in
 from weft.core.ports import Capabilities, ModelClient, ModelEvent, ModelRequest, Tokenizing
 from weft.core.values import Completion, Message
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.apr import make
 from weft.reasoning.question import Question
+from weft.reasoning.runtime.speaker import LEAD_TOKENS
 from weft.reasoning.think import run_thought
 from weft.reasoning.thought import Counts
+from weft.reasoning.thread.record import ThreadRecord
 
-SIDE_BY_SIDE: Final = 16
+SIDE_BY_SIDE: Final = 32
 
 
 class TokenClient(ModelClient, Tokenizing, Protocol):
@@ -28,12 +30,19 @@ class TokenClient(ModelClient, Tokenizing, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """What came of one problem. `longest` is the longest context of any of its calls, in tokens."""
+    """What came of one problem; `steps` are what the search claims to have found.
+
+    `reached`: one of its threads came to a solution, whatever the end of the main one says.
+    `longest` is the longest context of any of its calls, in tokens; `cut_off`: its main search did
+    not come to its own end.
+    """
 
     problem: Problem
     steps: tuple[str, ...]
+    reached: bool
     counts: Counts
     longest: int
+    cut_off: bool
 
     @property
     def right(self) -> bool:
@@ -62,12 +71,27 @@ async def solve_all(
             watched = _Watched(model)
             question = Question(condition + Node.root(problem).opening)
             thought = await run_thought(make(watched, options), question)
-        steps = tuple(steps_in(thought.answer))
-        return Solved(problem, steps, thought.counts, watched.longest)
+        return Solved(
+            problem,
+            tuple(steps_in(thought.answer)),
+            any(verified(problem, steps) for steps in goals(thought.tree)),
+            thought.counts,
+            watched.longest,
+            bool(thought.why),
+        )
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(solve(problem)) for problem in problems]
     return [task.result() for task in tasks]
+
+
+def goals(record: ThreadRecord | None) -> Iterator[tuple[str, ...]]:
+    """The steps to every goal in a tree of threads."""
+    if record is not None:
+        yield from reached(record.text)
+        for fork in record.forks:
+            for child in fork.children:
+                yield from goals(child)
 
 
 def thinking(settings: Mapping[str, Any], seed: int = 0) -> ThinkOptions:
@@ -91,6 +115,9 @@ def rows_of(case: str, system: str, solved: Sequence[Solved]) -> list[Row]:
     counts = [one.counts for one in solved]
     return [
         Row(case, system, "accuracy", 100 * mean(one.right for one in solved), "%"),
+        Row(case, system, "reached", 100 * mean(one.reached for one in solved), "%"),
+        Row(case, system, "claimed", 100 * mean(bool(one.steps) for one in solved), "%"),
+        Row(case, system, "cut_off", 100 * mean(one.cut_off for one in solved), "%"),
         Row(case, system, "total_tokens", mean(c.total_tokens for c in counts), "tokens"),
         Row(
             case,
@@ -117,7 +144,14 @@ class _Watched:
         return self.inner.model
 
     async def capabilities(self) -> Capabilities:
-        return await self.inner.capabilities()
+        """Those of the model, with room for the lead-in that the runtime keeps and APR has not.
+
+        The model itself ends at its own window.
+        """
+        found = await self.inner.capabilities()
+        if found.max_context_tokens is None:
+            return found
+        return replace(found, max_context_tokens=found.max_context_tokens + LEAD_TOKENS + 1)
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         async for event in self.inner.generate(request):

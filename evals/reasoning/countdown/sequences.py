@@ -36,7 +36,7 @@ class Recipe:
     within: Range = SMALL
     beams: tuple[int, ...] = (2, 3, 4, 5)
     sub_beam: int = 8
-    listed: bool = True
+    listed: bool = False
     conditioned: float = 0.5
     bin_tokens: int = 64
 

@@ -26,6 +26,7 @@ _STATE = re.compile(
     r"Operations: \[(?P<steps>[^\]\n]*)\]\n"
 )
 _QUOTED = re.compile(r"'([^']+)'")
+_OPERATIONS = re.compile(r"^Current State: .*, Operations: \[(.*)\]$")
 _EXPLORED = re.compile(r"Exploring Operation: (\S+), Resulting")
 
 
@@ -113,3 +114,16 @@ def final_steps(text: str) -> list[str] | None:
     """The steps of the path that a finished root search ends with; None when it found none."""
     found = message(text)
     return None if found is None else steps_in(found)
+
+
+def reached(text: str) -> list[tuple[str, ...]]:
+    """The steps to every goal that a trace comes upon, whether or not its end repeats them."""
+    found, before, step = [], (), ""
+    for line in text.splitlines():
+        if state := _OPERATIONS.search(line):
+            before = tuple(_QUOTED.findall(state[1]))
+        elif explored := _EXPLORED.match(line):
+            step = explored[1]
+        elif line.endswith(GOAL):
+            found.append((*before, step))
+    return found

@@ -126,6 +126,17 @@ def test_traces_are_as_they_were(kind: str) -> None:
     assert text == (GOLDEN / f"{kind}.txt").read_text("utf-8")
 
 
+def test_goals_are_found_wherever_they_are_reached() -> None:
+    calls = searched(EASY, Beams(3, 8), 1).calls
+    assert [trace.reached(call) for call in calls[1:4]] == [
+        [("93-54=39", "39-28=11")] * 2,
+        [("93-28=65", "65-54=11")] * 2,
+        [],
+    ]
+    one = run_sos_plus(EASY, Beams(3, 8), random.Random(1)).calls[0]
+    assert verified(EASY, trace.reached(one)[0])
+
+
 def test_nodes_are_read_back_from_prompts() -> None:
     node = Node("0,12", 11, (54, 65), ("93-28=65",))
     assert trace.opening_node(f"Sub Call Budget: 3 {node.opening}more") == node
