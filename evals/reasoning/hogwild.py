@@ -54,7 +54,7 @@ async def run(effort: Effort) -> list[Row]:
         raise Skipped(str(missing)) from missing
     async with aclosing(model):
         for count in (2, 4):
-            samples = await compare(model, count, effort.of(12, 48), effort.of(2, 5))
+            samples = await compare(model, count, effort.of(16, 48), effort.of(3, 5))
             rows += writing_rows(count, samples)
     return rows
 
@@ -152,8 +152,10 @@ def _ways(count: int, prompt: int, block: int) -> tuple[dict[str, Callable[[], o
 
     from weft.decoding.concurrent.rotary import Rotary, turn
     from weft.decoding.concurrent.view import Blocks, Stretch, view
+    from weft.serving.local.cores import model_threads
     from weft.serving.local.looking import look
 
+    torch.set_num_threads(model_threads())
     torch.manual_seed(0)
     rotary = Rotary(10000.0 ** (-torch.arange(0, HEAD_DIM, 2) / HEAD_DIM))
     keys, values = torch.randn(2, count, KV_HEADS, prompt + block, HEAD_DIM)
