@@ -99,6 +99,14 @@ def test_the_budget_is_never_exceeded(budget: int) -> None:
     assert model.generated <= thought.counts.total_tokens <= budget
 
 
+def test_half_of_a_small_budget_is_kept_for_the_answer() -> None:
+    def reply(system: str, user: str) -> str | TokenReply:
+        return "three" if user == ANSWER else TokenReply("1. a\n2. b ", endless=True)
+
+    thought = told("abstraction", tokens(reply), QUESTION, budget=20, answer_tokens=512).thought
+    assert thought.answer == "three"
+
+
 def test_a_schema_is_put_to_the_last_call() -> None:
     model = scripted(lambda system, user: '{"n": 3}' if user == ANSWER else pupil(system, user))
     question = Question("How many?", schema={"type": "object"})

@@ -99,6 +99,13 @@ def test_quotes_are_found_however_they_are_spelt_or_not_at_all(
     assert (None if place is None else TEXT[slice(*place)]) == found
 
 
+def test_a_quote_is_found_where_it_stands_in_its_part() -> None:
+    text = "the bridge opened. " + TEXT
+    assert locate(text, "THE BRIDGE  OPENED on", 19, len(text)) == (19, 40)
+    assert locate(text, "the bridge opened", 19, len(text)) == (19, 37)
+    assert text[19:40] == "The  Bridge\nopened on"
+
+
 @examples(200)
 @given(st.text(max_size=80), st.integers(0, 80), st.integers(0, 80), st.text(max_size=20))
 def test_a_quote_is_inside_its_part(text: str, start: int, end: int, quote: str) -> None:
