@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BASELINE: Final = "best_of_n"
 """Direct samples, one of which is chosen: always in the table."""
 
-_PROTOCOLS: Final = ("parathinker", "threadweaver", "a2r", "plansearch")
+_PROTOCOLS: Final = ("parathinker", "threadweaver", "a2r")
 
 
 def contenders(task: Task) -> list[Contender]:
@@ -49,7 +49,7 @@ def contenders(task: Task) -> list[Contender]:
         Contender("synthesis", "sample", {**read, "selector": "synthesis"}),
         Contender("backtrack", "backtrack", {**read, "stable": 0}, parallel=False),
     ]
-    return plain + [Contender(name, name) for name in _PROTOCOLS[:3] if name in STRATEGIES]
+    return plain + [Contender(name, name) for name in _PROTOCOLS if name in STRATEGIES]
 
 
 async def run(effort: Effort) -> list[Row]:
