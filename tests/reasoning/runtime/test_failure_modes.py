@@ -183,6 +183,13 @@ def test_there_is_no_answer_when_the_root_cannot_be_asked() -> None:
         think(lambda _: TokenReply(error=ModelUnavailable("down")))
 
 
+def test_last_words_that_fail_leave_what_was_written() -> None:
+    down = TokenReply(error=ModelUnavailable("down"))
+    answers: Answers = {"<|assistant|>": TokenReply("x", endless=True), "Final answer: ": down}
+    thought = think(answers, max_tokens=5)
+    assert (thought.answer, thought.why) == ("xxxxx", "its tokens are spent")
+
+
 def test_a_join_that_does_not_fit_the_window_leaves_the_parent_to_answer() -> None:
     answers = {**FORK, "\n<path>1:": "x" * 60 + "</path>", "\n<path>2:": "y" * 60 + "</path>"}
     thought = think(

@@ -291,7 +291,14 @@ class Runner:
         best = self._tree.grammar.answer(self.thread)
         last = self._tree.grammar.conclude(self.thread)
         await self.speaker.write(last, "conclude")
-        said = await self._said(self._tree.question.schema) if last else ""
+        try:
+            said = await self._said(self._tree.question.schema) if last else ""
+        except ReasoningError as error:
+            if not best:
+                raise
+            self._context.log(f"its last words are missing: {error}")
+            said = ""
+            self.thread.move(ThreadState.READY)
         self.thread.result = said or best
         self.thread.move(ThreadState.DONE, reason)
         return Return(self.thread.result)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from weft.core.errors import CapabilityError
 from weft.core.ports import Capabilities, ModelClient, Tokenizing
@@ -15,6 +16,9 @@ from weft.reasoning.grammar import Ended, Grammar, Opening
 from weft.reasoning.parts import Parts, Piece, Said, Tag, Text
 from weft.reasoning.thread.context import Context
 from weft.reasoning.thread.marks import Marks
+
+
+_NEAR: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,7 @@ class Tokens:
     async def fit(self, ids: tuple[int, ...], text: str) -> tuple[int, tuple[int, ...]]:
         """How many of `ids` spell the beginning of `text`, and the ids of the rest of it."""
         lengths = _Lengths(self._client, ids)
-        low, high = 0, len(ids)
+        low, high = await self._bounds(lengths, len(ids), len(text))
         while low < high:
             middle = (low + high + 1) // 2
             if len(await lengths.text(middle)) <= len(text):
@@ -173,6 +177,13 @@ class Tokens:
             low -= 1
         rest = text[len(await lengths.text(low)) :]
         return low, await self._client.encode(rest) if rest else ()
+
+    async def _bounds(self, lengths: _Lengths, most: int, chars: int) -> tuple[int, int]:
+        """Where to look for so many characters: most often near the end, which is asked first."""
+        for count in range(most, max(0, most - _NEAR), -1):
+            if len(await lengths.text(count)) <= chars:
+                return count, count
+        return 0, max(0, most - _NEAR)
 
     async def back_to(self, context: Context, since: str) -> Context:
         """`context` before the last `since` that was written in it; all of it without one."""
