@@ -17,7 +17,6 @@ from weft.reasoning.parts import Parts, Piece, Said, Tag, Text
 from weft.reasoning.thread.context import Context
 from weft.reasoning.thread.marks import Marks
 
-
 _NEAR: Final = 4
 
 
