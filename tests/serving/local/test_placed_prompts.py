@@ -233,3 +233,18 @@ def test_what_cannot_be_placed_is_refused(play: Play, wrong: Placed) -> None:
         play().answer(placed([5, 6, 7], [Placed(1, 0), wrong]))
     with pytest.raises(ModelRequestError, match="stretch 0 of the placement"):
         play().answer(placed([5, 6, 7], [Placed(0, 0), Placed(3, 0)]))
+
+
+def test_what_is_still_being_read_is_not_taken_over(play: Play, model: LlamaForCausalLM) -> None:
+    playback = play(replace(EXACT, prefill_tokens=4))
+    prefix, paths, end = branches(random.Random(5), 3)
+    request = join(prefix, paths, end)
+    heard = [playback.add(request)]
+    playback.batcher.step()
+    heard.append(playback.add(request))
+    ordinary = playback.add(asking(*prefix, *paths[0], 7))
+    playback.finish()
+    for h in heard:
+        check(model, request, h.completion)
+    wanted = play().answer(asking(*prefix, *paths[0], 7))
+    assert ordinary.completion.token_ids == wanted.token_ids

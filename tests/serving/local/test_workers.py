@@ -433,3 +433,18 @@ def test_the_embedded_model_sees_what_a_monolithic_cache_would_show_it(
     ordinary = playback.answer(asking(*prompt, max_tokens=30))
     alone = playback.answer(workers([prompt], "combined", [30])[0])
     assert alone.token_ids == ordinary.token_ids
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_nor_while_they_are_writing(play: Play, layout: Layout) -> None:
+    playback = play()
+    prompts = [tuple(range(20, 60)), tuple(range(20, 59))]
+    heard = [Heard(request) for request in workers(prompts, layout, [40, 40])]
+    playback.batcher.add(*heard)
+    for _ in range(12):
+        playback.batcher.step()
+    longer = asking(*playback.batcher.rows[0].tokens, 7)
+    got = playback.add(longer)
+    playback.finish()
+    assert got.completion.usage.cached_tokens == 40
+    assert got.completion.token_ids == play().answer(longer).token_ids
