@@ -104,7 +104,7 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
         "weft.reasoning.protocols.parathinker:make",
         "several thoughts about one question, then one summary that reads all of them",
         "ParaThinker (arXiv 2509.04475)",
-        exact="models trained for it, on the local model: it places positions",
+        exact="",
         needs="token ids: a completion server or the local model",
     ),
     "a2r": Entry(

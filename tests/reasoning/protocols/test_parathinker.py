@@ -22,9 +22,9 @@ ANSWERS: dict[str, str | TokenReply] = {
 }
 
 
-@pytest.mark.parametrize("mode", ["exact", "flat"])
+@pytest.mark.parametrize("mode", ["placed", "flat"])
 def test_the_trace_is_golden(mode: str) -> None:
-    model = model_of(ANSWERS, TAGS, placement=mode == "exact")
+    model = model_of(ANSWERS, TAGS, placement=mode == "placed")
     thought = thought_of("parathinker", model, settings={"paths": 3})
     assert thought.answer == "42."
     assert_golden(f"parathinker-{mode}", model, thought)

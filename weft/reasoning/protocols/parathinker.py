@@ -48,6 +48,9 @@ _LOST_FLAT: Final = (
     "thoughts are computed again one after the other before the summary, at positions that follow"
     " one another and in sight of one another"
 )
+_LOST_TRAINED: Final = (
+    "the learned embeddings that tell thoughts at equal positions apart are not added to the cache"
+)
 
 
 class ParaThinker(Grammar):
@@ -132,4 +135,11 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
     if not 1 <= settings["paths"] <= THOUGHTS:
         raise BuildError(f"parathinker has 1 to {THOUGHTS} paths, not {settings['paths']}")
     grammar = ParaThinker(settings["paths"], first=settings["first_finish"], lead=settings["lead"])
-    return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST, lost_flat=_LOST_FLAT)
+    return GrammarStrategy(
+        grammar,
+        model,
+        options,
+        lost_by_prompt=_LOST,
+        lost_flat=_LOST_FLAT,
+        lost_trained=_LOST_TRAINED,
+    )

@@ -22,7 +22,8 @@ class GrammarStrategy:
 
     `lost_by_prompt`: what is lost when a model that was not trained for the protocol follows
     instructions; empty: nothing, because the protocol was made for that. `lost_flat`: what is lost
-    where paths that should not see one another are read one after the other.
+    where paths that should not see one another are read one after the other. `lost_trained`: what a
+    model that was trained for the protocol misses on any engine.
     """
 
     def __init__(
@@ -33,12 +34,14 @@ class GrammarStrategy:
         *,
         lost_by_prompt: str = "",
         lost_flat: str = "",
+        lost_trained: str = "",
     ) -> None:
         self.grammar = grammar
         self.model = model
         self.options = options
         self._lost_by_prompt = lost_by_prompt
         self._lost_flat = lost_flat
+        self._lost_trained = lost_trained
 
     @property
     def name(self) -> str:
@@ -67,7 +70,7 @@ class GrammarStrategy:
         thread = tree.thread(context.scope, ChildSpec("", role="root"), 0, self.options.max_tokens)
         purse = Allowance(self.options.cap, self.options.answer_tokens)
         await Runner(tree, thread, purse).run(context)
-        lost = [self._lost_by_prompt] if tokens.marks.prompted else []
+        lost = [self._lost_by_prompt if tokens.marks.prompted else self._lost_trained]
         lost += [self._lost_flat] if tree.flat else []
         said = "; ".join(filter(None, lost))
         return Thought(
