@@ -10,18 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.core.ports import ModelClient, ModelRequest, Sampling, Tokenizing, complete
-from weft.reasoning.grammar import (
-    Append,
-    ChildSpec,
-    Continue,
-    Final,
-    Fork,
-    Grammar,
-    Move,
-    Opening,
-    Output,
-    Return,
-)
+from weft.reasoning.grammar import Append, Grammar
+from weft.reasoning.moves import ChildSpec, Continue, Final, Fork, Move, Opening, Output, Return
 from weft.reasoning.parts import Parts, Text, spelt
 from weft.reasoning.question import Question
 from weft.reasoning.thread.thread import Thread

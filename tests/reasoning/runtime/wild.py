@@ -11,23 +11,18 @@ from weft.core.errors import ModelUnavailable
 from weft.core.fakes import TokenModel, TokenReply
 from weft.core.ports import ModelRequest
 from weft.core.values import Message
-from weft.reasoning.grammar import (
-    Append,
+from weft.reasoning.grammar import Append, Grammar, Joined, NewRoot, Replace, Splice
+from weft.reasoning.moves import (
     ChildSpec,
     Continue,
     Final,
     Fork,
-    Grammar,
     Inherit,
-    Joined,
     Malformed,
     Move,
-    NewRoot,
     Opening,
     Output,
-    Replace,
     Return,
-    Splice,
     Sync,
 )
 from weft.reasoning.parts import Parts, Said, Tag, Text

@@ -10,18 +10,9 @@ from collections.abc import Sequence
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
 from weft.reasoning.asked import asked, conversation
-from weft.reasoning.grammar import (
-    ChildSpec,
-    Continue,
-    Fork,
-    Grammar,
-    Move,
-    NewRoot,
-    Opening,
-    Output,
-    Return,
-)
-from weft.reasoning.grammar import Final as Answer
+from weft.reasoning.grammar import Grammar, NewRoot
+from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Opening, Output, Return
+from weft.reasoning.moves import Final as Answer
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.synthesis import synthesis
 from weft.reasoning.protocols.tags import THINK, without

@@ -7,27 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
-from weft.reasoning.grammar import (
-    ChildSpec,
-    Continue,
-    Fork,
-    Grammar,
-    Move,
-    Opening,
-    Output,
-    Replace,
-    Return,
-)
-from weft.reasoning.grammar import (
-    Final as Answer,
-)
+from weft.reasoning.grammar import Grammar, Replace
+from weft.reasoning.moves import Continue, Fork, Move, Opening, Output, Return
+from weft.reasoning.moves import Final as Answer
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parts import Parts, Text
+from weft.reasoning.protocols.apr_messages import Call, Messages
 from weft.reasoning.question import Question
 from weft.reasoning.runtime import GrammarStrategy
 from weft.reasoning.settings import read_settings
@@ -42,42 +31,6 @@ TAGS: Final = (CALLING, CALLING_END, RESULTS, RESULTS_END)
 
 _CALL: Final = re.compile(r"<Start Sub Search (\d{1,4})(?: at level \d{1,2})?>[ \t]*([^\n]*)")
 _CALLED: Final = "apr.called"
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One line of a spawn block: the number that the model gave it, and what it says."""
-
-    number: str
-    line: str
-
-
-class Messages(Protocol):
-    """What passes between a search and its sub-searches, in one realisation of APR."""
-
-    stops: tuple[str, ...]
-    """Where decoding pauses besides at the model's own end."""
-
-    guard: str
-    """What the model must not write, since results are the runtime's to write."""
-
-    lead: str
-    """What makes a search answer at once; empty: nothing does."""
-
-    def opening(self, question: Question) -> Opening:
-        """How the main search begins."""
-
-    def child(self, parent: Thread, call: Call) -> ChildSpec | None:
-        """The sub-search that `call` asks for; None: it asks for none that can be started."""
-
-    def returned(self, child: Thread) -> str:
-        """What a sub-search hands to its parent; empty: nothing."""
-
-    def result(self, parent: Thread, call: Call, child: Thread | None) -> Parts:
-        """How the parent reads what came of `call`; `child` None: it was not started."""
-
-    def answer(self, thread: Thread) -> str:
-        """The answer of a main search."""
 
 
 class Apr(Grammar):

@@ -7,15 +7,13 @@ and never evaluated: a model wrote them.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from weft.reasoning.grammar import ChildSpec, Opening
+from weft.reasoning.moves import ChildSpec, Opening
 from weft.reasoning.parts import Parts, Said, Tag, Text
+from weft.reasoning.protocols.apr_messages import Call
 from weft.reasoning.question import Question
 from weft.reasoning.thread.thread import Thread
-
-if TYPE_CHECKING:
-    from weft.reasoning.protocols.apr import Call
 
 GOAL: Final = "equal: Goal Reached\n"
 
@@ -30,7 +28,7 @@ _GENERATED: Final = re.compile(
 
 
 class NodeMessages:
-    """Implements `apr.Messages` for models that were trained on traces with numbered nodes.
+    """Implements `Messages` for models that were trained on traces with numbered nodes.
 
     `begin` is the token that begins a text. `children`: so many sub-searches a spawn are asked for
     with the condition `Sub Call Budget`, which sub-searches do not read; 0: it is left out.

@@ -5,18 +5,16 @@ Knows the instructions and where an answer stands; the spawn block itself is the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from weft.core.values import Message
 from weft.reasoning.asked import asked, conversation
-from weft.reasoning.grammar import ChildSpec, Opening
+from weft.reasoning.moves import ChildSpec, Opening
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parts import Parts, Said, Text
+from weft.reasoning.protocols.apr_messages import Call
 from weft.reasoning.question import Question
 from weft.reasoning.thread.thread import Thread
-
-if TYPE_CHECKING:
-    from weft.reasoning.protocols.apr import Call
 
 ANSWER: Final = "Answer:"
 
@@ -40,7 +38,7 @@ _NOTHING: Final = "(found nothing)\n"
 
 
 class TextMessages:
-    """Implements `apr.Messages` for chat models that know no sub-searches."""
+    """Implements `Messages` for chat models that know no sub-searches."""
 
     stops: tuple[str, ...] = ("<End Calling Sub Searches>",)
     guard = "<Sub Searches>"

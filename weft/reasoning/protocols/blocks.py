@@ -8,8 +8,9 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from weft.reasoning.asked import asked, conversation
-from weft.reasoning.grammar import ChildSpec, Continue, Fork, Grammar, Move, Opening, Output, Return
-from weft.reasoning.grammar import Final as Answer
+from weft.reasoning.grammar import Grammar
+from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Opening, Output, Return
+from weft.reasoning.moves import Final as Answer
 from weft.reasoning.parts import Parts, Tag, Text
 from weft.reasoning.protocols.tags import THINK, answer_text, closers
 from weft.reasoning.question import Question

@@ -16,18 +16,9 @@ from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
 from weft.reasoning.answers import answer_key
 from weft.reasoning.asked import asked, conversation
-from weft.reasoning.grammar import (
-    Append,
-    ChildSpec,
-    Continue,
-    Fork,
-    Grammar,
-    Move,
-    Opening,
-    Output,
-    Return,
-)
-from weft.reasoning.grammar import Final as Answer
+from weft.reasoning.grammar import Append, Grammar
+from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Opening, Output, Return
+from weft.reasoning.moves import Final as Answer
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parts import Part, Parts, Said, Tag, Text
 from weft.reasoning.protocols.routing import ROUTES, Route, routed

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.ports import ModelClient
-from weft.reasoning.grammar import ChildSpec, Output, Splice
+from weft.reasoning.grammar import Splice
+from weft.reasoning.moves import ChildSpec, Output
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parts import Tag, Text
 from weft.reasoning.protocols.blocks import Blocks

@@ -10,16 +10,8 @@ from typing import Final
 
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
-from weft.reasoning.grammar import (
-    Append,
-    ChildSpec,
-    Continue,
-    Fork,
-    Joined,
-    Move,
-    Output,
-    Splice,
-)
+from weft.reasoning.grammar import Append, Joined, Splice
+from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Output
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parts import Part, Parts, Tag, Text
 from weft.reasoning.protocols.blocks import Blocks

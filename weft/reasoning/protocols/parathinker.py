@@ -12,20 +12,9 @@ from typing import Final
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
 from weft.reasoning.asked import asked, conversation
-from weft.reasoning.grammar import (
-    ChildSpec,
-    Continue,
-    Fork,
-    Grammar,
-    Joined,
-    Move,
-    NewRoot,
-    Opening,
-    Output,
-    Return,
-    Splice,
-)
-from weft.reasoning.grammar import Final as Answer
+from weft.reasoning.grammar import Grammar, Joined, NewRoot, Splice
+from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Opening, Output, Return
+from weft.reasoning.moves import Final as Answer
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parts import Parts, Tag, Text
 from weft.reasoning.protocols.synthesis import synthesis

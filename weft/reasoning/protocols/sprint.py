@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.ports import ModelClient
-from weft.reasoning.grammar import Append, ChildSpec, Output
+from weft.reasoning.grammar import Append
+from weft.reasoning.moves import ChildSpec, Output
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parts import Parts, Tag, Text
 from weft.reasoning.protocols.blocks import Blocks

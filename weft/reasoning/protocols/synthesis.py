@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.reasoning.asked import asked, conversation
-from weft.reasoning.grammar import Opening
+from weft.reasoning.moves import Opening
 from weft.reasoning.protocols.tags import THINK
 from weft.reasoning.reading import fenced
 from weft.reasoning.thread.thread import Thread

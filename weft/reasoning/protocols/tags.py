@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from weft.reasoning.grammar import Output
+from weft.reasoning.moves import Output
 from weft.reasoning.parts import Parts, Tag, Text
 
 _NUMBER: Final = re.compile(r"\s*(\d{1,3}(?:\.\d{1,3}){0,5})\s*[:.)]")

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.ports import ModelClient
-from weft.reasoning.grammar import Append, ChildSpec, Continue, Fork, Move, Output
+from weft.reasoning.grammar import Append
+from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Output
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parts import Part, Parts, Tag, Text
 from weft.reasoning.protocols.blocks import Blocks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from weft.reasoning.grammar import ChildSpec, Fork
+from weft.reasoning.moves import ChildSpec, Fork
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.thread.thread import Thread
 

@@ -10,17 +10,8 @@ from weft.core.ids import NodeId, inside, item
 from weft.core.values import JsonSchema
 from weft.engine import Inputs, Node, NodeContext, Policy
 from weft.reasoning.allowance import Allowance
-from weft.reasoning.grammar import (
-    ChildSpec,
-    Continue,
-    Fork,
-    Malformed,
-    Move,
-    Opening,
-    Return,
-    Sync,
-)
-from weft.reasoning.grammar import Final as Answer
+from weft.reasoning.moves import ChildSpec, Continue, Fork, Malformed, Move, Opening, Return, Sync
+from weft.reasoning.moves import Final as Answer
 from weft.reasoning.parts import Parts, Text
 from weft.reasoning.runtime.fork_plan import ForkPlan, plan_fork
 from weft.reasoning.runtime.joining import join

@@ -10,7 +10,7 @@ from weft.core.ids import inside
 from weft.core.values import JsonSchema
 from weft.engine import NodeContext
 from weft.reasoning.allowance import Allowance
-from weft.reasoning.grammar import Opening, Output
+from weft.reasoning.moves import Opening, Output
 from weft.reasoning.parts import Parts
 from weft.reasoning.runtime.call import Call
 from weft.reasoning.runtime.tree import Tree

@@ -5,7 +5,8 @@ from __future__ import annotations
 from weft.core.ports import Capabilities, ModelClient, Startable
 from weft.engine import Inputs, NodeContext, Work
 from weft.reasoning.allowance import Allowance
-from weft.reasoning.grammar import ChildSpec, Grammar
+from weft.reasoning.grammar import Grammar
+from weft.reasoning.moves import ChildSpec
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question
 from weft.reasoning.runtime.runner import Runner

@@ -8,7 +8,8 @@ from typing import Final
 
 from weft.core.ports import Capabilities, ModelClient, ModelRequest, Sampling
 from weft.core.values import JsonSchema, Usage
-from weft.reasoning.grammar import ChildSpec, Grammar
+from weft.reasoning.grammar import Grammar
+from weft.reasoning.moves import ChildSpec
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.runtime.call import Call

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from weft.core.errors import InternalError
-from weft.reasoning.grammar import ChildSpec
+from weft.reasoning.moves import ChildSpec
 from weft.reasoning.question import Question
 from weft.reasoning.thread.context import Context
 from weft.reasoning.thread.marks import Marks

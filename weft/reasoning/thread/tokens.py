@@ -12,7 +12,8 @@ from typing import Final
 from weft.core.errors import CapabilityError
 from weft.core.ports import Capabilities, ModelClient, Tokenizing
 from weft.core.values import Completion
-from weft.reasoning.grammar import Ended, Grammar, Opening
+from weft.reasoning.grammar import Grammar
+from weft.reasoning.moves import Ended, Opening
 from weft.reasoning.parts import Parts, Piece, Said, Tag, Text
 from weft.reasoning.thread.context import Context
 from weft.reasoning.thread.marks import Marks
