@@ -14,7 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Final
 
-import weft
 from weft.core.errors import SandboxError
 from weft.reasoning.code.sandbox.catch import Catch
 from weft.reasoning.code.sandbox.jail.order import Order
@@ -23,7 +22,7 @@ _START: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from weft.reasoning.code.sandbox.jail.keeper import main; main()"
 )
-_ROOT: Final = str(Path(weft.__file__).parent.parent)
+_ROOT: Final = str(Path(__file__).parents[4])
 _GRACE_S: Final = 5.0
 """How long the keeper may take beyond the program's time, and to end when it is told to."""
 _REPORT_BYTES: Final = 16 * 1024
