@@ -49,6 +49,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
 TARGETS: Final = (
     Target(CASE, "apr", "points_over_twin", 0.0),
     Target(CASE, "apr", "points_over_best_twin", 0.0),
+    Target(CASE, "apr", "reached_over_twin", 0.0),
 )
 
 
@@ -119,8 +120,10 @@ def compared(figures: Lookup) -> list[Row]:
         for kind in ("apr", "sos")
     }
     plain = (figures(CASE, "apr", "accuracy") or 0.0) - (figures(CASE, "sos", "accuracy") or 0.0)
+    reached = (figures(CASE, "apr", "reached") or 0.0) - (figures(CASE, "sos", "reached") or 0.0)
     return [
         Row(CASE, "apr", "points_over_twin", plain, "points"),
+        Row(CASE, "apr", "reached_over_twin", reached, "points"),
         Row(CASE, "apr", "points_over_best_twin", best["apr"] - best["sos"], "points"),
     ]
 
