@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any, Final, Protocol
 
@@ -16,7 +16,6 @@ from weft.core.values import Completion, Message
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.apr import make
 from weft.reasoning.question import Question
-from weft.reasoning.runtime.speaker import LEAD_TOKENS
 from weft.reasoning.think import run_thought
 from weft.reasoning.thought import Counts
 from weft.reasoning.thread.record import ThreadRecord
@@ -144,14 +143,7 @@ class _Watched:
         return self.inner.model
 
     async def capabilities(self) -> Capabilities:
-        """Those of the model, with room for the lead-in that the runtime keeps and APR has not.
-
-        The model itself ends at its own window.
-        """
-        found = await self.inner.capabilities()
-        if found.max_context_tokens is None:
-            return found
-        return replace(found, max_context_tokens=found.max_context_tokens + LEAD_TOKENS + 1)
+        return await self.inner.capabilities()
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         async for event in self.inner.generate(request):

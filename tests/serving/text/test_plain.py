@@ -63,3 +63,11 @@ def test_what_is_between_special_tokens_keeps_its_ids_and_is_asked_for_once() ->
 def test_a_character_that_only_a_special_token_spells_is_refused() -> None:
     with pytest.raises(ModelRequestError, match="no words for '§'"):
         PlainText().encode("a§b", lambda _: Tokenized((1, 9, 2), {9: "§"}))
+
+
+def test_a_model_without_a_word_for_its_own_unknown_refuses_and_does_not_go_round() -> None:
+    def unknown(text: str) -> Tokenized:
+        return Tokenized((0,) * len(text), {0: "<unk>"})
+
+    with pytest.raises(ModelRequestError, match="no words for '<unk>'"):
+        PlainText().encode("ä", unknown)

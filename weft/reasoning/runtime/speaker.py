@@ -83,7 +83,7 @@ class Speaker:
         if window is None:
             return None
         kept = 0
-        if self._thread.depth == 0:
+        if self._thread.depth == 0 and self._tree.grammar.lead:
             kept = min(self._tree.options.answer_tokens + LEAD_TOKENS, window // 4)
         return max(0, window - len(context) - kept)
 

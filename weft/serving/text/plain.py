@@ -64,8 +64,8 @@ class PlainText:
             except StopIteration as end:
                 return tuple(end.value)
 
-    def _encoding(self, text: str) -> Encoding:
-        """Yields what is to be tokenized."""
+    def _encoding(self, text: str, within: frozenset[int] = frozenset()) -> Encoding:
+        """Yields what is to be tokenized, `within` special tokens that are being replaced."""
         found = yield text
         ids: list[int] = []
         for token in found.ids:
@@ -73,16 +73,17 @@ class PlainText:
                 ids.append(token)
                 continue
             if token not in self._broken:
-                self._broken[token] = yield from self._pieces(found.special[token])
+                self._broken[token] = yield from self._pieces(token, found.special[token], within)
             ids += self._broken[token]
         return tuple(ids)
 
-    def _pieces(self, spelling: str) -> Encoding:
-        if len(spelling) < 2:
+    def _pieces(self, token: int, spelling: str, within: frozenset[int]) -> Encoding:
+        if len(spelling) < 2 or token in within:
             raise ModelRequestError(
                 f"the model has no words for {spelling!r}, which is one of its special tokens",
                 hint="leave it out of the text",
             )
-        first = yield from self._encoding(spelling[:1])
-        rest = yield from self._encoding(spelling[1:])
+        within |= {token}
+        first = yield from self._encoding(spelling[:1], within)
+        rest = yield from self._encoding(spelling[1:], within)
         return first + rest
