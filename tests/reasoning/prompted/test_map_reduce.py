@@ -155,6 +155,7 @@ def test_without_anything_to_read_there_is_still_an_answer(documents: tuple[Docu
     assert "No part of the text says anything" in model.requests[-1].messages[-1].content
     assert thought.answer == "It opened on 4 May 1931."
     assert thought.evidence == ()
+    assert thought.lost == "there were no documents, so nothing was read"
 
 
 def test_parts_that_cannot_be_read_are_said_to_be_lost() -> None:

@@ -101,6 +101,8 @@ class _Reading:
             )
         limit = min(room, self._strategy.part_tokens)
         parts = await parts_of(self._question.documents, limit, self._thread.measure)
+        if not parts:
+            self._lost.append("there were no documents, so nothing was read")
         affordable = self._spendable // min(_LEAST_NOTE, self._note_tokens)
         most = min(self._strategy.parts, affordable)
         if len(parts) > most:
