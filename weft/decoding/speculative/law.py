@@ -1,0 +1,53 @@
+"""What a target may write next: its logits, tempered and cut off, as probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Shaping:
+    """Temperature, then top-k, then top-p. `temperature` 0 is greedy; `top_k` 0 keeps all.
+
+    Raises: `ValueError` for a value out of range.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.temperature >= 0.0 or self.top_k < 0 or not 0.0 < self.top_p <= 1.0:
+            raise ValueError(f"no sampling with {self}")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest token is always taken."""
+        return self.temperature == 0.0
+
+    def law(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Probabilities [vocabulary] of logits [vocabulary], of which some may be -inf.
+
+        Greedy: all of it on the largest, the lowest id of equals. Of equals at the border of top-k
+        or top-p the lower ids stay.
+        """
+        if self.greedy:
+            weights = np.zeros(len(logits))
+            weights[logits.argmax()] = 1.0
+        else:
+            weights = np.exp((logits.astype(np.float64) - logits.max()) / self.temperature)
+            if self.top_k or self.top_p < 1.0:
+                weights = self._cut(weights)
+        weights /= weights.sum()
+        return weights
+
+    def _cut(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        order = np.argsort(-weights, kind="stable")[: self.top_k or None]
+        running = weights[order].cumsum()
+        order = order[: int(np.searchsorted(running, self.top_p * running[-1])) + 1]
+        cut = np.zeros_like(weights)
+        cut[order] = weights[order]
+        return cut
