@@ -13,7 +13,7 @@ demo: model  ## run the main job: documents, tools and a real language model, in
 	$(BIN)/weft run examples/brief/brief.yaml --compare --timeline out/brief.html
 
 test: model vllm  ## run the tests (all but those marked slow, gpu or net)
-	$(BIN)/python -m pytest -q -m "not slow and not gpu and not net"
+	$(BIN)/python -m pytest -q --durations=20 -m "not slow and not gpu and not net"
 
 test-all: model vllm  ## run every test that this machine can run
 	$(BIN)/python -m pytest -q

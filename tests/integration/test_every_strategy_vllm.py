@@ -11,10 +11,13 @@ from weft.reasoning.options import ThinkOptions
 from weft.reasoning.strategies import STRATEGIES
 
 BUDGET = 160
+USUAL = ("sample", "threadweaver", "map-reduce")
+"""One of each way to ask: samples, forks of token ids, fresh prompts. The others are slow tests."""
+CASES = [pytest.param(name, marks=() if name in USUAL else pytest.mark.slow) for name in STRATEGIES]
 
 
 @pytest.mark.vllm
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", CASES)
 def test_a_small_model_comes_to_an_end_within_its_budget(
     strategy: str, live_vllm: LiveVllm
 ) -> None:

@@ -75,6 +75,7 @@ def test_the_embedded_model() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.vllm
 @pytest.mark.parametrize("name", ASKED)
 def test_a_model_on_vllm(name: str, live_vllm: LiveVllm) -> None:
