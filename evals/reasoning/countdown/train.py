@@ -41,7 +41,7 @@ class Plan:
     """
 
     material: Material
-    tokens: int = 1_500_000
+    tokens: int = 3_500_000
     window: int = 288
     width: int = 128
     layers: int = 4
