@@ -22,13 +22,18 @@ CONSTRAINTS: Final[tuple[Constrain, ...]] = ("never", "auto")
 
 
 async def run(effort: Effort) -> list[Row]:
-    """All rows. A model that is not here is skipped in words. Raises: `Skipped` without data."""
+    """All rows, in a hurry those of the first model that is here; others are skipped in words.
+
+    Raises: `Skipped` without data.
+    """
     rows: list[Row] = []
     for served in MODELS:
         count = effort.of(served.few, served.many)
         questions = {name: some(name, count) for name in BENCHMARKS}
         try:
             rows += await _of_model(served, questions)
+            if effort.quick:
+                return rows
         except (ModelError, ServeError) as error:
             reason = f"skipped: {error}".splitlines()[0]
             print(f"{served.name}: {reason}", file=sys.stderr, flush=True)
