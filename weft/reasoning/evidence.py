@@ -39,6 +39,14 @@ class Cited:
     evidence: tuple[Evidence, ...] = ()
     forged: tuple[str, ...] = ()
 
+    def remarks(self, known: Sequence[Evidence], listed: str) -> str:
+        """What is to be said of the markers, to follow other words; `listed`: what stands in where
+        an answer that could cite `known` cites nothing.
+        """
+        said = f"; it cited what is not there: {', '.join(self.forged)}" if self.forged else ""
+        silent = known and not self.evidence
+        return f"{said}; the answer cites nothing: {listed}" if silent else said
+
 
 def check_markers(answer: str, known: Sequence[Evidence], like: str = r"\d+") -> Cited:
     """Take those markers out of `answer` that name nothing `known`.

@@ -215,10 +215,7 @@ class _Reading:
             why = f"the surest answer of {len(notes)} notes: {said.reason or 'nothing was written'}"
         known = tuple(piece for note in notes for piece in note.evidence)
         cited = Cited(answer) if self._question.schema else check_markers(answer, known)
-        if cited.forged:
-            why += f"; it cited what is not there: {', '.join(cited.forged)}"
-        if known and not cited.evidence:
-            why += "; the answer cites nothing: all that it was made of is listed"
+        why += cited.remarks(known, "all that it was made of is listed")
         tree, counts = self._thread.finish(cited.answer, why)
         return Thought(
             cited.answer,

@@ -180,12 +180,9 @@ class _Inquiry:
             why += f"; the answer is a chain's: {said.reason or 'nothing else was written'}"
         known = tuple(_evidence(number, fact) for number, fact in facts.items())
         cited = Cited(answer) if self._question.schema else check_markers(answer, known, r"T\d+")
-        if cited.forged:
-            why += f"; it cited what is not there: {', '.join(cited.forged)}"
         proof = {mark(number) for finding in kept for number in finding.cited}
         made_of = tuple(piece for piece in known if piece.marker in proof) or known
-        if known and not cited.evidence:
-            why += "; the answer cites nothing: the facts that it was made of are listed"
+        why += cited.remarks(known, "the facts that it was made of are listed")
         tree, counts = self._thread.finish(cited.answer, why)
         return Thought(
             cited.answer,

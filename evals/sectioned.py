@@ -1,0 +1,48 @@
+"""The command line of an evaluation in sections, and on what its figures were taken."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from weft import __version__
+
+
+def surroundings() -> dict[str, str]:
+    """When and on what the figures were taken; models stand in the rows."""
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "weft": __version__,
+    }
+
+
+def arguments(name: str, description: str, sections: Sequence[str]) -> argparse.Namespace:
+    """What was asked for: `quick`, `only` (the names of sections), `json` and `plot` (paths)."""
+
+    def names(text: str) -> Sequence[str]:
+        asked = text.split(",")
+        unknown = [each for each in asked if each not in sections]
+        if unknown:
+            raise argparse.ArgumentTypeError(
+                f"there is no section {', '.join(unknown)}; there are {', '.join(sections)}"
+            )
+        return asked
+
+    parser = argparse.ArgumentParser(prog=f"python -m evals.{name}", description=description)
+    parser.add_argument("--quick", action="store_true", help="fewer tasks, within ten minutes")
+    parser.add_argument(
+        "--only",
+        type=names,
+        default=sections,
+        metavar="A,B",
+        help=f"only these of: {', '.join(sections)}",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the main figures there")
+    return parser.parse_args()
