@@ -83,7 +83,7 @@ def test_siblings_cost_one_prefill(replicas: Replicas) -> None:
 
 
 def test_cancelled_samples_free_the_server_within_a_second(replicas: Replicas) -> None:
-    """32 of 64 running samples are cancelled, the others end."""
+    """Every other one of 64 running samples is cancelled, the others end."""
 
     async def main() -> tuple[float, int, int]:
         async with fleet_of(replicas[:1]) as (fleet, [client]):
@@ -103,21 +103,26 @@ def test_cancelled_samples_free_the_server_within_a_second(replicas: Replicas) -
                 for n in range(64)
             ]
             await until(lambda: begun > 64 * 10, 60)
-            assert (await client.metrics()).running == 64
-            for task in tasks[::2]:
+            # A story may end within a few tokens: those are no samples to cancel.
+            going = [task for task in tasks if not task.done()]
+            assert len(going) > 48
+            unwanted = going[::2]
+            for task in unwanted:
                 task.cancel()
             cancelled_at = time.monotonic()
-            while (await client.metrics()).running > 32:
+            while (await client.metrics()).running > len(going) - len(unwanted):
                 assert time.monotonic() < cancelled_at + 1
                 await asyncio.sleep(0.02)
             freed_s = time.monotonic() - cancelled_at
             await asyncio.wait(tasks)
-            assert all(task.cancelled() for task in tasks[::2])
-            assert all(task.result().usage.completion_tokens for task in tasks[1::2])
+            assert all(task.cancelled() for task in unwanted)
+            assert all(
+                task.result().usage.completion_tokens for task in tasks if not task.cancelled()
+            )
             while (now := await client.metrics()).running:
                 await asyncio.sleep(0.02)
             written = now.generation_tokens - before.generation_tokens
-            assert fleet.stats().cancelled == 32
+            assert fleet.stats().cancelled == len(unwanted)
             return freed_s, written, written - fleet.stats().received_tokens
 
     freed_s, written, wasted = asyncio.run(main())
