@@ -22,7 +22,7 @@ OWNERS = {
     "typer": {"cli"},
     "rich": {"cli"},
     "torch": {"serving", "decoding"},
-    "transformers": {"serving"},
+    "transformers": {"serving", "decoding"},
     "llguidance": {"serving"},
     "httpx": {"serving"},
     "httpx2": {"serving", "agents"},

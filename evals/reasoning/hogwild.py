@@ -152,8 +152,8 @@ def _ways(count: int, prompt: int, block: int) -> tuple[dict[str, Callable[[], o
 
     from weft.decoding.concurrent.rotary import Rotary, turn
     from weft.decoding.concurrent.view import Blocks, Stretch, view
-    from weft.serving.local.cores import model_threads
-    from weft.serving.local.looking import look
+    from weft.decoding.network.cores import model_threads
+    from weft.decoding.network.looking import look
 
     torch.set_num_threads(model_threads())
     torch.manual_seed(0)

@@ -13,7 +13,7 @@ from weft.serving.local import LocalOptions
 from weft.serving.weights import locate
 
 if TYPE_CHECKING:
-    from weft.serving.local.network import Network
+    from weft.decoding.network.network import Network
     from weft.serving.local.vocabulary import Vocabulary
 
 if find_spec("torch") is None:  # without the `local` extra there is nothing to test
@@ -29,7 +29,7 @@ def tiny_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def vocabulary(tiny_path: Path) -> Vocabulary:
-    from weft.serving.local.network import Network
+    from weft.decoding.network.network import Network
     from weft.serving.local.vocabulary import Vocabulary
 
     network = Network.load(tiny_path, EXACT)
@@ -39,8 +39,8 @@ def vocabulary(tiny_path: Path) -> Vocabulary:
 @pytest.fixture(scope="session")
 def play(tiny_path: Path, vocabulary: Vocabulary) -> Callable[..., Playback]:
     """A fresh batcher of the tiny model, stepped by hand; it ends the one before."""
+    from weft.decoding.network.network import Network
     from weft.serving.local.batcher import Batcher
-    from weft.serving.local.network import Network
 
     networks: dict[LocalOptions, Network] = {}
 

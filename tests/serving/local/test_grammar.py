@@ -22,10 +22,10 @@ from tests.serving.local.playback import EXACT, Heard, Playback
 from weft.core.errors import ModelOutputError, ModelRequestError
 from weft.core.ports import ModelRequest, Sampling
 from weft.core.values import Completion
+from weft.decoding.network.network import Network
 from weft.serving.local import LocalOptions
 from weft.serving.local.batcher import Batcher
 from weft.serving.local.bounds import Bounds
-from weft.serving.local.network import Network
 from weft.serving.local.number_watch import NumberWatch
 from weft.serving.local.row import _finite
 from weft.serving.local.vocabulary import Vocabulary

@@ -20,9 +20,9 @@ from tests.serving.local.monolithic import Slow, SlowGroup, Writer
 from tests.serving.local.playback import EXACT, Heard, Playback, asking
 from weft.core.errors import CapabilityError, ModelRequestError, ModelUnavailable
 from weft.core.ports.model import ConcurrentAttention, Layout, ModelRequest
+from weft.decoding.network.network import Network
+from weft.decoding.network.packing import Span
 from weft.serving.local.batcher import Batcher
-from weft.serving.local.network import Network
-from weft.serving.local.packing import Span
 from weft.serving.local.vocabulary import Vocabulary
 
 Play = Callable[..., Playback]

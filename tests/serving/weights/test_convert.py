@@ -12,8 +12,8 @@ from tests.serving.local import tiny
 from tests.serving.weights import gguf_file
 from weft.core.errors import CapabilityError
 from weft.core.values import Message
+from weft.decoding.network.network import Network
 from weft.serving.local import LocalOptions
-from weft.serving.local.network import Network
 from weft.serving.local.vocabulary import Vocabulary
 from weft.serving.weights.convert import convert
 from weft.serving.weights.progress import silent

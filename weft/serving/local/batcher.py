@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from weft.core.errors import WeftError
 from weft.decoding.concurrent.placement import Placement
+from weft.decoding.network.network import Network
+from weft.decoding.network.packing import Span
 from weft.serving.local.failure import converted
 from weft.serving.local.intake import Intake
-from weft.serving.local.network import Network
 from weft.serving.local.options import LocalOptions
-from weft.serving.local.packing import Span
 from weft.serving.local.row import Row
 from weft.serving.local.slots import Slots, common_prefix
 from weft.serving.local.ticket import Ticket

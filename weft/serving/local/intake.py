@@ -14,9 +14,9 @@ from weft.core.ports.model import ModelRequest, Sampling
 from weft.decoding.concurrent.placement import Placement
 from weft.decoding.concurrent.steps import Steps
 from weft.decoding.concurrent.view import shares_steps
+from weft.decoding.network.network import Habits
 from weft.serving.local.answer import Answer
 from weft.serving.local.grammar import Grammar, GrammarCompiler
-from weft.serving.local.network import Habits
 from weft.serving.local.options import LocalOptions
 from weft.serving.local.row import Limits, Row
 from weft.serving.local.sampler import Sampler

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+
+from weft.decoding.network.options import NetworkOptions
 
 
 @dataclass(frozen=True, slots=True)
-class LocalOptions:
-    """Settings of one local model.
+class LocalOptions(NetworkOptions):
+    """Settings of one local model, beside those of its network.
 
-    dtype: `auto` is bfloat16 where the machine computes in it, else float32.
-    threads: None leaves one core to the rest of the program (see `cores`).
     max_batch: requests decoded together; the others queue by priority, then in order of arrival.
-    max_context_tokens: prompt and answer together; at most what the model was trained for, which
-    is what None stands for.
     default_max_tokens: answer length where a request does not say.
     prefill_tokens: prompt tokens read per step, so that a long prompt does not hold up the answers
     that are being written.
@@ -27,11 +24,7 @@ class LocalOptions:
     Raises: `ValueError` for sizes below one and times that are not above zero.
     """
 
-    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    device: str = "cpu"
-    threads: int | None = None
     max_batch: int = 16
-    max_context_tokens: int | None = None
     default_max_tokens: int = 512
     prefill_tokens: int = 256
     cache_tokens: int = 65_536
@@ -40,10 +33,9 @@ class LocalOptions:
     group_wait_s: float = 30.0
 
     def __post_init__(self) -> None:
+        NetworkOptions.__post_init__(self)  # slots make another class of it: no bare super()
         sizes = {
-            "threads": self.threads,
             "max_batch": self.max_batch,
-            "max_context_tokens": self.max_context_tokens,
             "default_max_tokens": self.default_max_tokens,
             "prefill_tokens": self.prefill_tokens,
             "cache_tokens": self.cache_tokens,

@@ -13,11 +13,11 @@ from weft.core.errors import CapabilityError
 from weft.core.ports.model import Layout
 from weft.decoding.concurrent.steps import Steps
 from weft.decoding.concurrent.view import Blocks, History, Stretch, shares_steps, view
-from weft.serving.local.packing import Span
+from weft.decoding.network.packing import Span
 from weft.serving.local.slots import Slot, Slots, common_prefix
 
 if TYPE_CHECKING:
-    from weft.serving.local.network import Network
+    from weft.decoding.network.network import Network
     from weft.serving.local.row import Row
 
 _WORTH_WAITING_TOKENS = 32

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from weft.serving.local.cores import usable_cores
+from weft.decoding.network.cores import usable_cores
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 

@@ -12,9 +12,9 @@ from transformers import MambaConfig, MambaForCausalLM
 
 from tests.serving.local.playback import EXACT
 from weft.core.errors import CapabilityError
-from weft.serving.local.network import Network
-from weft.serving.local.packed_linear import PackedLinear, pack_linears
-from weft.serving.local.packing import Span
+from weft.decoding.network.network import Network
+from weft.decoding.network.packed_linear import PackedLinear, pack_linears
+from weft.decoding.network.packing import Span
 
 
 def altered(source: Path, target: Path, **config: Any) -> Path:

@@ -14,7 +14,7 @@ import torch
 from weft.decoding.concurrent.placement import Placement
 from weft.decoding.concurrent.rotary import Rotary
 from weft.decoding.concurrent.view import Stretch
-from weft.serving.local.looking import Looking, look
+from weft.decoding.network.looking import Looking, look
 
 
 @dataclass(frozen=True, slots=True)

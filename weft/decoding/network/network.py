@@ -20,12 +20,12 @@ from weft.core.errors import CapabilityError
 from weft.core.ports.model import Placed
 from weft.decoding.concurrent.placement import Placement
 from weft.decoding.concurrent.rotary import Rotary, turn
-from weft.serving.local import attention
-from weft.serving.local.cache import KvCache
-from weft.serving.local.cores import model_threads
-from weft.serving.local.options import LocalOptions
-from weft.serving.local.packed_linear import pack_linears
-from weft.serving.local.packing import Span, pack
+from weft.decoding.network import attention
+from weft.decoding.network.cache import KvCache
+from weft.decoding.network.cores import model_threads
+from weft.decoding.network.options import NetworkOptions
+from weft.decoding.network.packed_linear import pack_linears
+from weft.decoding.network.packing import Span, pack
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +53,7 @@ class Network:
     Not safe to use from two threads at once.
     """
 
-    def __init__(self, model: PreTrainedModel, options: LocalOptions) -> None:
+    def __init__(self, model: PreTrainedModel, options: NetworkOptions) -> None:
         config = model.config.get_text_config()
         self._model = model
         self._heads = config.num_attention_heads
@@ -70,7 +70,7 @@ class Network:
         self._try_out()
 
     @classmethod
-    def load(cls, path: Path, options: LocalOptions) -> Network:
+    def load(cls, path: Path, options: NetworkOptions) -> Network:
         """Read a folder's safetensors weights. Runs no code that comes with them.
 
         Raises: `CapabilityError` for a model this class cannot run; what transformers raises when
@@ -212,7 +212,7 @@ def _check_kind(config: PretrainedConfig) -> None:
         raise CapabilityError(f"a local model cannot have {sorted(layers) or f'{rope} positions'}")
 
 
-def _dtype(options: LocalOptions) -> torch.dtype:
+def _dtype(options: NetworkOptions) -> torch.dtype:
     if options.dtype != "auto":
         return torch.float32 if options.dtype == "float32" else torch.bfloat16
     if options.device != "cpu":

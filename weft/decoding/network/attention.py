@@ -7,8 +7,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from weft.core.errors import CapabilityError
-from weft.serving.local.cache import KvCache
-from weft.serving.local.packing import Group, Step
+from weft.decoding.network.cache import KvCache
+from weft.decoding.network.packing import Group, Step
 
 NAME = "weft_spans"
 _UNSUPPORTED = ("sliding_window", "softcap", "s_aux", "position_bias")

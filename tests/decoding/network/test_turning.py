@@ -16,10 +16,10 @@ from transformers import (
     SmolLM3ForCausalLM,
 )
 
+from tests.decoding.network.test_network import altered
 from tests.serving.local.playback import EXACT
-from tests.serving.local.test_network import altered
 from weft.core.errors import CapabilityError
-from weft.serving.local.network import Network
+from weft.decoding.network.network import Network
 
 SMALL: dict[str, Any] = {
     "vocab_size": 40,
@@ -79,7 +79,7 @@ def test_other_positions_are_refused_with_the_reason(
 
 
 def test_looking_for_the_rotation_disturbs_no_row(tiny_path: Path) -> None:
-    from weft.serving.local.packing import Span
+    from weft.decoding.network.packing import Span
 
     found = []
     for looks in (False, True):
