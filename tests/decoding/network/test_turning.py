@@ -87,5 +87,5 @@ def test_looking_for_the_rotation_disturbs_no_row(tiny_path: Path) -> None:
         network.forward([Span(0, range(3), (5, 6, 7), True)])
         if looks:
             network.rotary()
-        found.append(network.forward([Span(0, (3,), (8,), True)])[0])
+        found.append(network.forward([Span(0, (3,), (8,), True)])[0].logits[0])
     assert (found[0] == found[1]).all()

@@ -20,7 +20,7 @@ from tests.serving.local.monolithic import Slow, SlowGroup, Writer
 from tests.serving.local.playback import EXACT, Heard, Playback, asking
 from weft.core.errors import CapabilityError, ModelRequestError, ModelUnavailable
 from weft.core.ports.model import ConcurrentAttention, Layout, ModelRequest
-from weft.decoding.network.network import Network
+from weft.decoding.network.network import Network, Reading
 from weft.decoding.network.packing import Span
 from weft.serving.local.batcher import Batcher
 from weft.serving.local.vocabulary import Vocabulary
@@ -55,12 +55,12 @@ class Watched:
         network = self.playback.batcher._network
         forward = type(network).forward
 
-        def watching(spans: Sequence[Span]) -> dict[int, NDArray[np.float32]]:
+        def watching(spans: Sequence[Span]) -> dict[int, Reading]:
             found = forward(network, spans)
             for row in self.playback.batcher.rows:
-                if row.slot is not None and row.slot.number in found:
-                    kept = self.logits.setdefault(id(row.ticket), [])
-                    kept.append(found[row.slot.number].copy())
+                reading = None if row.slot is None else found.get(row.slot.number)
+                if reading is not None and len(reading.logits):
+                    self.logits.setdefault(id(row.ticket), []).append(reading.logits[-1].copy())
             return found
 
         network.forward = watching  # type: ignore[method-assign]

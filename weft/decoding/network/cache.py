@@ -74,6 +74,10 @@ class KvCache:
         """One token's keys: [layers, kv_heads, 1, head_dim]."""
         return self._buffer[:, 0, slot, :, column : column + 1]
 
+    def column(self, slot: int, column: int) -> torch.Tensor:
+        """One token's keys and values: [layers, 2, kv_heads, head_dim]."""
+        return self._buffer[:, :, slot, :, column]
+
     def written(self, slot: int, column: int) -> bool:
         """Whether every layer has put a key there."""
         return bool(self.keys(slot, column).flatten(1).any(dim=1).all())

@@ -6,9 +6,10 @@ Knows nothing of text, sampling or requests.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,10 @@ from weft.decoding.concurrent.rotary import Rotary, turn
 from weft.decoding.network import attention
 from weft.decoding.network.cache import KvCache
 from weft.decoding.network.cores import model_threads
+from weft.decoding.network.layers import find_layers, first_layers, watch
 from weft.decoding.network.options import NetworkOptions
 from weft.decoding.network.packed_linear import pack_linears
-from weft.decoding.network.packing import Span, pack
+from weft.decoding.network.packing import Span, Step, pack
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +49,16 @@ class Habits:
     end_ids: frozenset[int]
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What came of one span: logits [rows that want them, vocabulary], and by tapped layer what
+    entered it, [tokens of the span, width].
+    """
+
+    logits: NDArray[np.float32]
+    hidden: Mapping[int, torch.Tensor]
+
+
 class Network:
     """A decoder-only transformer with full attention, and the cache its rows share.
 
@@ -59,13 +71,18 @@ class Network:
         self._heads = config.num_attention_heads
         self._kv_heads = getattr(config, "num_key_value_heads", None) or self._heads
         self._head_dim = getattr(config, "head_dim", None) or config.hidden_size // self._heads
-        self._layers = config.num_hidden_layers
+        self.layers: int = config.num_hidden_layers
+        self.width: int = config.hidden_size
         self._threads = options.threads or model_threads()
         self.vocabulary_size: int = config.vocab_size
         trained: int = config.max_position_embeddings
         self.context_tokens = min(options.max_context_tokens or trained, trained)
         self.habits = _habits(model.generation_config)
+        self._options = options
         self._rotary: Rotary | None = None
+        self._decoder = find_layers(model, self.layers)
+        if self._decoder is not None:
+            watch(model, self._decoder)
         self.reset()
         self._try_out()
 
@@ -99,6 +116,15 @@ class Network:
         self._cache.reserve(max(source, target) + 1, tokens)
         self._cache.copy(source, target, tokens)
 
+    def keep(self, slot: int, first: int, rows: Sequence[int]) -> None:
+        """Of what was read into a slot from column `first` on, only `rows` stay, ascending there.
+
+        They move together to the columns from `first` on; nothing is computed again.
+        """
+        if list(rows) != list(range(len(rows))):
+            found = [(slot, first + row) for row in rows]
+            self.splice(found, slot, range(first, first + len(rows)))
+
     def splice(self, sources: Sequence[tuple[int, int]], slot: int, columns: Sequence[int]) -> None:
         """Give `columns` of a slot what others hold, each named by its slot and column."""
         self._cache.reserve(slot + 1, max(columns) + 1)
@@ -111,6 +137,10 @@ class Network:
         with torch.inference_mode():
             by = self.rotary().turns(torch.tensor([at - first], device=self._model.device))
             self._cache.move(source, first, tokens, target, at, by)
+
+    def column(self, slot: int, column: int) -> torch.Tensor:
+        """The keys and values of one token, copied: [layers, 2, kv_heads, head_dim]."""
+        return self._cache.column(slot, column).clone()
 
     def rotary(self) -> Rotary:
         """How the model turns its keys.
@@ -155,14 +185,17 @@ class Network:
 
     def _empty_cache(self) -> KvCache:
         return KvCache(
-            self._layers, self._kv_heads, self._head_dim, self._model.dtype, self._model.device
+            self.layers, self._kv_heads, self._head_dim, self._model.dtype, self._model.device
         )
 
-    def forward(self, spans: Sequence[Span]) -> dict[int, NDArray[np.float32]]:
-        """Read the spans into their slots; logits [vocabulary] by slot for those that want them.
+    def forward(self, spans: Sequence[Span]) -> dict[int, Reading]:
+        """Read the spans into their slots; what came of it by slot.
 
-        Raises: `CapabilityError` for a view, where keys cannot be turned.
+        Raises: `CapabilityError` for a view, where keys cannot be turned, and for a look into
+        layers that cannot be found.
         """
+        if self._decoder is None and any(span.taps or span.writes for span in spans):
+            raise CapabilityError(f"the layers of a {type(self._model).__name__} cannot be found")
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
         self._cache.reserve(1 + max(_slots(spans)), max(s.end for s in spans))
@@ -183,8 +216,33 @@ class Network:
                 cache=self._cache,
             )
             logits: NDArray[np.float32] = output.logits[0].float().cpu().numpy()
-        wanting = (span.slot for span in step.spans if span.wants_logits)
-        return dict(zip(wanting, logits, strict=True))
+        return _readings(step, logits)
+
+    def embed(self, tokens: Sequence[int]) -> torch.Tensor:
+        """What the model reads for tokens: [tokens, width]."""
+        with torch.inference_mode():
+            ids = torch.tensor(tokens, dtype=torch.int64, device=self._model.device)
+            embedded: torch.Tensor = self._model.get_input_embeddings()(ids)
+            return embedded
+
+    def head(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The plain logits [rows, vocabulary] of what leaves the last layer: [rows, width]."""
+        with torch.inference_mode():
+            logits: torch.Tensor = self._model.get_output_embeddings()(hidden)
+            return logits
+
+    def share(self, layers: int) -> Network:
+        """The first `layers` of the model, with its norm and head, and a cache of their own.
+
+        Raises: `CapabilityError` where the layers cannot be found, `ValueError` for none or more.
+        """
+        if self._decoder is None:
+            raise CapabilityError(f"the layers of a {type(self._model).__name__} cannot be found")
+        if not 0 < layers <= self.layers:
+            raise ValueError(f"the first {layers} of {self.layers} layers")
+        with _LOADING:
+            short = first_layers(self._model, self._decoder, layers)
+        return Network(short, self._options)
 
     def _try_out(self) -> None:
         """Run one token, so that a model of another shape is refused when it is loaded."""
@@ -195,6 +253,15 @@ class Network:
             raise CapabilityError(f"a local model cannot be a {kind}: {error}") from error
         if not self._cache.written(slot=0, column=0):
             raise CapabilityError(f"a local model cannot be a {kind}: not all layers attend")
+
+
+def _readings(step: Step, logits: NDArray[np.float32]) -> dict[int, Reading]:
+    readings, row = {}, 0
+    for span, (first, last) in zip(step.spans, pairwise(step.firsts), strict=True):
+        hidden = {layer: step.hidden[layer][first:last] for layer in span.taps}
+        readings[span.slot] = Reading(logits[row : row + span.wants_logits], hidden)
+        row += span.wants_logits
+    return readings
 
 
 def _slots(spans: Sequence[Span]) -> Iterator[int]:

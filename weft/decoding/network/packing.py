@@ -6,14 +6,16 @@ Knows tensors and positions; knows nothing of requests.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 import torch
 
 from weft.decoding.concurrent.placement import Placement
 from weft.decoding.concurrent.rotary import Rotary
 from weft.decoding.concurrent.view import Stretch
+from weft.decoding.network.branches import Branches
+from weft.decoding.network.layers import Write
 from weft.decoding.network.looking import Looking, look
 
 
@@ -22,15 +24,19 @@ class Span:
     """New tokens of one row, for `columns` of its slot, in ascending order.
 
     A token stands at the position of its column, and sees its slot up to there; but for a span with
-    a `placement`, which says both, and one with a `view`, which its columns end.
+    a `placement`, which says both, and one with a `view`, which its columns end. `wants_logits`:
+    of how many of the last tokens. `taps`: layers that tell what enters them; the number of layers
+    stands for what leaves the last one, normalised. The rows of `writes` are those of the span.
     """
 
     slot: int
     columns: Sequence[int]
     tokens: Sequence[int]
-    wants_logits: bool
-    placement: Placement | None = None
+    wants_logits: int
+    placement: Placement | Branches | None = None
     view: tuple[Stretch, ...] = ()
+    writes: tuple[Write, ...] = ()
+    taps: tuple[int, ...] = ()
 
     @property
     def end(self) -> int:
@@ -70,13 +76,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one forward pass reads. Tensors are [tokens] but for `wanted`, [rows that want logits].
+    """What one forward pass reads. Tensors are [tokens] but for `wanted`, the rows with logits.
 
-    `spans` are in the order of the tokens; `wanted` follows those that want logits. `looking` is
-    for the tokens of the spans with views, which come last.
+    `spans` are in the order of the tokens, from `firsts` on. `looking` is for the tokens of the
+    spans with views, which come last. `written` by layer: the rows of a span, and what is written
+    to them. Of the layers `taps`, what entered them is put into `hidden`: [tokens, width].
     """
 
     spans: tuple[Span, ...]
+    firsts: tuple[int, ...]
     token_ids: torch.Tensor
     positions: torch.Tensor
     slots: torch.Tensor
@@ -84,6 +92,9 @@ class Step:
     wanted: torch.Tensor
     groups: tuple[Group, ...]
     looking: Looking | None
+    taps: frozenset[int]
+    written: dict[int, list[tuple[int, int, Write]]]
+    hidden: dict[int, torch.Tensor] = field(default_factory=dict)
 
 
 def pack(
@@ -117,20 +128,35 @@ def pack(
         assert rotary is not None
         seen = [(span.columns, span.view) for span in viewing]
         looking = look(seen, first, rotary, queries_per_key, dtype, device)
-    ends = torch.tensor([len(span.tokens) for span in ordered]).cumsum(0) - 1
-    wants = torch.tensor([span.wants_logits for span in ordered])
+    firsts = tuple(accumulate((len(span.tokens) for span in ordered), initial=0))
+    wanted = [
+        range(end - span.wants_logits, end) for span, end in zip(ordered, firsts[1:], strict=True)
+    ]
     places = _flat([span.columns for span in ordered], device)
     ordinary = all(span.placement is None for span in ordered)
     return Step(
         spans=ordered,
+        firsts=firsts,
         token_ids=_flat([span.tokens for span in ordered], device),
         positions=places if ordinary else _flat([span.positions for span in ordered], device),
         slots=_flat([[span.slot] * len(span.tokens) for span in ordered], device),
         columns=places,
-        wanted=ends[wants].to(device),
+        wanted=_flat(wanted, device),
         groups=tuple(groups),
         looking=looking,
+        taps=frozenset(layer for span in ordered for layer in span.taps),
+        written=_written(ordered, firsts),
     )
+
+
+def _written(
+    spans: Sequence[Span], firsts: Sequence[int]
+) -> dict[int, list[tuple[int, int, Write]]]:
+    written: dict[int, list[tuple[int, int, Write]]] = {}
+    for span, (first, last) in zip(spans, pairwise(firsts), strict=True):
+        for write in span.writes:
+            written.setdefault(write.layer, []).append((first, last, write))
+    return written
 
 
 def _neighbours(singles: Sequence[Span]) -> list[list[Span]]:
@@ -164,4 +190,5 @@ def _seen(span: Span, width: int) -> torch.Tensor:
 
 
 def _flat(parts: Sequence[Sequence[int]], device: torch.device) -> torch.Tensor:
-    return torch.tensor([token for part in parts for token in part], device=device)
+    flat = [token for part in parts for token in part]
+    return torch.tensor(flat, dtype=torch.int64, device=device)

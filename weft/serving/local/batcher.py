@@ -227,7 +227,7 @@ class Batcher:
         return spans
 
     def _read(self, spans: list[Span]) -> None:
-        logits = self._network.forward(spans)
+        readings = self._network.forward(spans)
         self.forwards += 1
         by_slot = {span.slot: span for span in spans}
         for row in self.rows:
@@ -238,7 +238,7 @@ class Batcher:
             row.slot.read(span.columns, span.tokens)
             row.forwards += 1
             if span.wants_logits:
-                self._advance(row, logits[span.slot])
+                self._advance(row, readings[span.slot].logits[-1])
         for group in dict.fromkeys(self._groups.values()):
             group.settle(self._network)
         self._retire()
