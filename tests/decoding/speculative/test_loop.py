@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.decoding.speculative.toy import WORDS, Told, ToyTarget, Wild
-from weft.decoding.speculative.accept.match import Match
+from weft.decoding.speculative.budget.chances import Chances, Counts
 from weft.decoding.speculative.budget.curve import Curve
 from weft.decoding.speculative.budget.goodput import Goodput
 from weft.decoding.speculative.chance import Keyed
@@ -15,7 +15,10 @@ from weft.decoding.speculative.drafter import Drafter
 from weft.decoding.speculative.drafters.lookup import Lookup
 from weft.decoding.speculative.drafters.suffix.drafter import Suffixes, SuffixOptions
 from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Always, Decoding, Lengths, Limits
+from weft.decoding.speculative.lengths import Always, Lengths
+from weft.decoding.speculative.loop import Decoding, Limits
+from weft.decoding.speculative.method import Single
+from weft.decoding.speculative.speculation import Speculation
 
 PROMPT = [1, 2, 3, 1, 2]
 shapings = st.sampled_from([Shaping(0.0), Shaping(0.8, top_p=0.9), Shaping(1.3, top_k=3)])
@@ -26,8 +29,9 @@ def decoded(
     drafter: Drafter, lengths: Lengths, shaping: Shaping, seed: int, limits: Limits = LIMITS
 ) -> tuple[list[int], Decoding, ToyTarget]:
     target = ToyTarget(PROMPT, shaping)
-    drafter.extend(PROMPT)
-    decoding = Decoding(target, drafter, Match(), lengths, Keyed(seed), limits, len(PROMPT))
+    speculation = Speculation(Single("toy", lambda: drafter, lambda: lengths), WORDS)
+    speculation.extend(PROMPT)
+    decoding = Decoding(target, speculation, Keyed(seed), limits, len(PROMPT))
     text = [token for step in decoding for token in step]
     return text, decoding, target
 
@@ -80,7 +84,8 @@ def test_a_draft_that_is_always_wrong_costs_no_token() -> None:
 
 @given(st.integers(0, 100), shapings)
 def test_lengths_that_learn_leave_the_text_alone(seed: int, shaping: Shaping) -> None:
-    goodput = Goodput(Curve({1: 1.0, 8: 1.5}), 0.05, 6, explore=4)
+    chances = Chances([Counts(6, memory=8)], hope=0.5)
+    goodput = Goodput(Curve({1: 1.0, 8: 1.5}), 0.05, chances, explore=4)
     text, decoding, _ = decoded(Lookup(), goodput, shaping, seed)
     assert text == plain(shaping, seed)
     counters = decoding.counters

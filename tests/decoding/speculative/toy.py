@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.decoding.speculative.draft import Draft
+from weft.decoding.speculative.drafter import Seen
 from weft.decoding.speculative.law import Shaping
 from weft.decoding.speculative.tree import ROOT, DraftTree
-from weft.decoding.speculative.walk import LawAt
+from weft.decoding.speculative.walk import LawAt, Walk
 
 WORDS = 5
 
@@ -28,9 +30,10 @@ class ToyTarget:
         logits = np.random.default_rng([*text, 11]).normal(size=WORDS) * 2
         return self._shaping.law(logits.astype(np.float32))
 
-    def verify(self, tree: DraftTree) -> LawAt:
+    def verify(self, draft: Draft, taps: tuple[int, ...] = ()) -> LawAt:
+        assert not taps
         self.passes += 1
-        self._tree = tree
+        self._tree = tree = draft.tree
         seen = tree.ancestors
 
         def law_at(node: int) -> NDArray[np.float64]:
@@ -39,8 +42,10 @@ class ToyTarget:
 
         return law_at
 
-    def commit(self, path: tuple[int, ...], bonus: int) -> None:
-        self.text += [self._tree.tokens[node] for node in path] + [bonus]
+    def commit(self, walk: Walk) -> Seen:
+        read = (self.text[-1], *(self._tree.tokens[node] for node in walk.path))
+        self.text += walk.tokens(self._tree)
+        return Seen(read, walk=walk)
 
 
 class Wild:

@@ -7,36 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from weft.decoding.speculative.chance import Chance
 from weft.decoding.speculative.counters import Counters
-from weft.decoding.speculative.drafter import Drafter
+from weft.decoding.speculative.draft import Draft
+from weft.decoding.speculative.speculation import PLAIN, Speculation
 from weft.decoding.speculative.target import Target
-from weft.decoding.speculative.walk import Acceptor
-
-
-class Lengths(Protocol):
-    """How much to draft; `Goodput` is one."""
-
-    def length(self) -> int:
-        """At most so many nodes now."""
-
-    def observe(self, drafted: int, accepted: int) -> None:
-        """What came of the last draft: how deep it was, and how far it was accepted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Always:
-    """Implements `Lengths`: the same length at every step; 0 is plain decoding."""
-
-    nodes: int
-
-    def length(self) -> int:
-        return self.nodes
-
-    def observe(self, drafted: int, accepted: int) -> None:
-        """Learns nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +24,7 @@ class Limits:
 
 
 class Decoding:
-    """One sequence on its way. `target` and `drafter` know the prompt already.
+    """One sequence on its way. `target` and `speculation` know the prompt already.
 
     `position` is that of the first token, for the chance that decides. Give each step's tokens on
     as they come: iterating again goes on where it stopped.
@@ -57,22 +33,22 @@ class Decoding:
     def __init__(
         self,
         target: Target,
-        drafter: Drafter,
-        acceptor: Acceptor,
-        lengths: Lengths,
+        speculation: Speculation,
         chance: Chance,
         limits: Limits,
         position: int = 0,
     ) -> None:
-        self.counters = Counters()
         self.done = limits.max_tokens < 1
+        self.speculation = speculation
         self._target = target
-        self._drafter = drafter
-        self._acceptor = acceptor
-        self._lengths = lengths
         self._chance = chance
         self._limits = limits
         self._position = position
+
+    @property
+    def counters(self) -> Counters:
+        """What it took so far."""
+        return self.speculation.counters
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
         while not self.done:
@@ -80,21 +56,26 @@ class Decoding:
 
     def step(self) -> tuple[int, ...]:
         """One pass of the target: at least one token, the last of the text with an end in it."""
-        room = self._limits.max_tokens - self.counters.tokens
-        # the target's own token comes after the draft, and has to fit too
-        tree = self._drafter.propose(self._lengths.length()).clipped(room - 1)
-        law_at = self._target.verify(tree)
+        draft = self._propose()
+        law_at = self._target.verify(draft, self.speculation.taps)
         here = self._position + self.counters.tokens
-        walk = self._acceptor.walk(tree, law_at, self._chance, here)
-        tokens = self._until_the_end(walk.tokens(tree))
-        accepted, deepest = min(len(walk.path), len(tokens)), int(tree.depths.max())
-        self.counters.step(len(tree), deepest, walk.tried, accepted, len(tokens))
-        self._lengths.observe(deepest, accepted)
-        self.done |= self.counters.tokens >= self._limits.max_tokens
+        walk = self.speculation.walk(draft, law_at, self._chance, here)
+        tokens = self._until_the_end(walk.tokens(draft.tree))
+        self.done |= self.counters.tokens + len(tokens) >= self._limits.max_tokens
         if not self.done:
-            self._target.commit(walk.path, walk.bonus)
-            self._drafter.extend(tokens)
+            self.speculation.see(self._target.commit(walk))
+        self.speculation.settle(draft, walk, tokens)
+        if self.done:
+            self.speculation.end()
         return tokens
+
+    def _propose(self) -> Draft:
+        ask = self.speculation.ask()
+        if ask is None:
+            return PLAIN
+        [proposed] = self.speculation.method.propose([ask])
+        room = self._limits.max_tokens - self.counters.tokens
+        return self.speculation.take(proposed, ask, room)
 
     def _until_the_end(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
         for count, token in enumerate(tokens, 1):

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from weft.decoding.speculative.tree import DraftTree
-from weft.decoding.speculative.walk import LawAt
+from weft.decoding.speculative.draft import Draft
+from weft.decoding.speculative.drafter import Seen
+from weft.decoding.speculative.walk import LawAt, Walk
 
 
 class Target(Protocol):
     """A model within one sequence, of which it has read all but the last token."""
 
-    def verify(self, tree: DraftTree) -> LawAt:
-        """Read the last token and `tree` in one pass; the law after each node and after `ROOT`."""
+    def verify(self, draft: Draft, taps: tuple[int, ...] = ()) -> LawAt:
+        """Read the last token and `draft` in one pass; the law after each node and after `ROOT`.
 
-    def commit(self, path: tuple[int, ...], bonus: int) -> None:
-        """The sequence goes on with the nodes of `path`, then `bonus`, which is not read yet.
+        What enters the layers `taps` is for the drafter to see.
+        """
 
-        What was read of other nodes is forgotten.
+    def commit(self, walk: Walk) -> Seen:
+        """The sequence goes on with the path, then the bonus, which is not read yet.
+
+        What was read of other nodes is forgotten. Returns what the pass showed.
         """
