@@ -83,6 +83,26 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Speculated:
+    """How an answer was drafted, in counts of the `forwards` that wrote it, its prompt's excluded.
+
+    `drafted` tokens were read, `accepted` of them kept. Of the steps that came to depth d + 1 of a
+    draft, `tested[d]`, so many were right there: `held[d]`. Both are empty where nobody counted.
+    `proposal_s`: what drafting took. `fallback`: why it was given up, if it was.
+    """
+
+    method: str
+    drafted: int = 0
+    accepted: int = 0
+    forwards: int = 0
+    tested: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
+    proposal_s: float = 0.0
+    lossless: bool = True
+    fallback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """A finished model answer.
 
@@ -91,6 +111,7 @@ class Completion:
     model wrote before its answer, where the server or the client tells the two apart. `stop` is the
     text or token of the request that ended the answer; None: another reason, such as the model's
     own end, whose token is then the last of `token_ids`. `top_logprobs` as in `TextDelta`.
+    `speculation`: None where each pass wrote one token, or nobody told.
     """
 
     text: str
@@ -103,6 +124,7 @@ class Completion:
     reasoning: str = ""
     stop: str | int | None = None
     top_logprobs: tuple[tuple[float, ...], ...] = ()
+    speculation: Speculated | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,9 @@ class Keyed:
 
     def token(self, law: NDArray[np.float64], position: int) -> int:
         """By the inverse of the distribution function, ids ascending."""
+        likeliest = int(law.argmax())
+        if law[likeliest] == 1.0:
+            return likeliest
         running = law.cumsum()
         drawn = np.searchsorted(running, self._number(position, 0) * running[-1], side="right")
         # rounding may carry the draw past the last id that has any weight

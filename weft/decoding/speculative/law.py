@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+_HEAD = 512  # a nucleus is seldom wider, and these are found without sorting all
+
 
 @dataclass(frozen=True, slots=True)
 class Shaping:
@@ -45,9 +47,22 @@ class Shaping:
         return weights
 
     def _cut(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        order = np.argsort(-weights, kind="stable")[: self.top_k or None]
-        running = weights[order].cumsum()
-        order = order[: int(np.searchsorted(running, self.top_p * running[-1])) + 1]
+        order = _heaviest(weights, self.top_k or _HEAD)
+        enough = self.top_p * (weights[order] if self.top_k else weights).sum()
+        if weights[order].sum() < enough:  # a nucleus wider than the head
+            order = _heaviest(weights, len(weights))
+        order = order[: int(np.searchsorted(weights[order].cumsum(), enough)) + 1]
         cut = np.zeros_like(weights)
         cut[order] = weights[order]
         return cut
+
+
+def _heaviest(weights: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+    """The indices of the `count` largest weights, largest first, ties by index."""
+    if count >= len(weights):
+        return np.argsort(-weights, kind="stable")
+    border = np.partition(weights, len(weights) - count)[len(weights) - count]
+    above = np.flatnonzero(weights > border)
+    at = np.flatnonzero(weights == border)[: count - len(above)]
+    kept = np.sort(np.concatenate([above, at]))
+    return kept[np.argsort(-weights[kept], kind="stable")]

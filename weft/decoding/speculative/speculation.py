@@ -48,6 +48,11 @@ class Speculation:
         return self._drafter.taps if isinstance(self._drafter, Watching) else ()
 
     @property
+    def lossless(self) -> bool:
+        """Whether the text is that of plain decoding."""
+        return not isinstance(self.method.acceptor, LossyAcceptor)
+
+    @property
     def watches(self) -> bool:
         """Whether the drafter wants to see passes."""
         return isinstance(self._drafter, Watching)

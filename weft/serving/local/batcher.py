@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from weft.core.errors import WeftError
 from weft.decoding.concurrent.placement import Placement
-from weft.decoding.network.network import Network
+from weft.decoding.network.network import Network, Reading
 from weft.decoding.network.packing import Span
+from weft.decoding.speculative.draft import Draft
+from weft.decoding.speculative.drafter import Seen
+from weft.decoding.speculative.reading import shown, spanned
+from weft.decoding.speculative.speculation import PLAIN
+from weft.decoding.speculative.walk import Walk
+from weft.serving.local.drafting import Drafting
 from weft.serving.local.failure import converted
 from weft.serving.local.intake import Intake
 from weft.serving.local.options import LocalOptions
@@ -40,11 +43,19 @@ class Batcher:
         self._network = network
         self._options = options
         self._name = name
-        self._intake = Intake(vocabulary, network.habits, network.context_tokens, options)
+        self._drafting = Drafting(network, options.decode)
+        self._intake = Intake(
+            vocabulary,
+            network.habits,
+            network.context_tokens,
+            options,
+            self._drafting.speculation,
+        )
         self._slots = Slots(options.max_batch)
         self._waiting: list[tuple[int, int, tuple[Row, ...]]] = []
         self._groups: dict[Row, WorkerGroup] = {}
         self._order = count()
+        self._drafts: dict[Row, Draft] = {}
 
     @classmethod
     def load(cls, path: Path, options: LocalOptions) -> Batcher:
@@ -83,12 +94,17 @@ class Batcher:
     def abort(self, error: WeftError) -> None:
         """End everything that runs or waits with `error`, and forget what was cached."""
         for row in (*self.rows, *(row for *_, rows in self._waiting for row in rows)):
+            row.end()
             row.ticket.put(error)
         self.rows.clear()
         self._waiting.clear()
         self._groups.clear()
         self._slots = Slots(self._options.max_batch)
         self._network.reset()
+
+    def close(self) -> None:
+        """Let go of what drafts. Nothing may run."""
+        self._drafting.close()
 
     def _rows(self, tickets: Sequence[Ticket]) -> tuple[Row, ...]:
         attention = tickets[0].request.attention
@@ -115,6 +131,8 @@ class Batcher:
             for row in rows:
                 if row.ticket.cancelled and row in self._groups:
                     self._groups.pop(row).remove(row)
+                if row.ticket.cancelled:
+                    row.end()
             staying = tuple(row for row in rows if not row.ticket.cancelled)
             if staying:
                 left.append((priority, order, staying))
@@ -132,6 +150,7 @@ class Batcher:
         done = [row for row in self.rows if row.done]
         self.rows = [row for row in self.rows if not row.done]
         for row in done:
+            row.end()
             group = self._groups.pop(row, None)
             if group is None:
                 assert row.slot is not None
@@ -209,6 +228,7 @@ class Batcher:
         """One span for every row that writes, and prompts in order as far as the step allows."""
         spans = []
         budget = self._options.prefill_tokens
+        self._drafts = self._drafting.drafts(row for row in self.rows if self._may_draft(row))
         for row in self.rows:
             if row in self._groups:
                 continue
@@ -219,12 +239,25 @@ class Batcher:
                 part = unread[:budget]
                 budget -= len(part)
             if part:
-                tokens = [row.tokens[column] for column in part]
-                whole = len(part) == len(unread)
-                spans.append(Span(row.slot.number, part, tokens, whole, row.placement))
+                spans.append(self._span(row, part, whole=len(part) == len(unread)))
         for group in dict.fromkeys(self._groups[row] for row in self.rows if row in self._groups):
             spans.extend(group.plan(budget, self._network))
         return spans
+
+    def _may_draft(self, row: Row) -> bool:
+        """Whether all that the row has is read in the next pass, so that a draft can follow."""
+        if not row.writing or row.slot is None or row in self._groups:
+            return False
+        return len(row.slot.unread(len(row.tokens))) <= self._options.prefill_tokens
+
+    def _span(self, row: Row, part: Sequence[int], *, whole: bool) -> Span:
+        assert row.slot is not None
+        tokens = [row.tokens[column] for column in part]
+        taps = row.speculation.taps if row.speculation is not None else ()
+        draft = self._drafts.get(row, PLAIN)
+        if not whole or not (len(draft.tree) or len(draft.aux)):
+            return Span(row.slot.number, part, tokens, int(whole), row.placement, taps=taps)
+        return spanned(draft, row.slot.number, part, tokens, row.placement, taps)
 
     def _read(self, spans: list[Span]) -> None:
         readings = self._network.forward(spans)
@@ -235,17 +268,38 @@ class Batcher:
             span = by_slot.get(row.slot.number)
             if span is None:
                 continue
-            row.slot.read(span.columns, span.tokens)
             row.forwards += 1
             if span.wants_logits:
-                self._advance(row, readings[span.slot].logits[-1])
+                self._go_on(row, span, readings[span.slot])
+            else:
+                row.slot.read(span.columns, span.tokens)
+                row.see(Seen(tuple(span.tokens), readings[span.slot].hidden))
         for group in dict.fromkeys(self._groups.values()):
             group.settle(self._network)
         self._retire()
 
-    def _advance(self, row: Row, logits: NDArray[np.float32]) -> None:
+    def _go_on(self, row: Row, span: Span, reading: Reading) -> None:
+        """The row chooses what follows; of its draft the path stays in its slot."""
+        assert row.slot is not None
+        draft = self._drafts.get(row, PLAIN)
+        line = len(span.tokens) - len(draft.tree) - len(draft.aux)
+        row.slot.read(span.columns[:line], span.tokens[:line])
+        walk = self._advance(row, span.tokens[:line], draft, reading)
+        if walk is not None and walk.path:
+            first = span.columns[line - 1] + 1
+            self._network.keep(row.slot.number, first, walk.path)
+            path = [draft.tree.tokens[node] for node in walk.path]
+            row.slot.read(range(first, first + len(path)), path)
+
+    def _advance(
+        self, row: Row, line: Sequence[int], draft: Draft, reading: Reading
+    ) -> Walk | None:
+        logits = reading.logits[: 1 + len(draft.tree)]
         try:
-            row.advance(logits, self._name)
+            return row.advance(
+                logits, draft, lambda walk: shown(reading, draft, walk, line), self._name
+            )
         except BaseException as error:  # noqa: BLE001 - one row's failure is not its neighbours'
             self._remove(row)
             row.ticket.put(converted("the answer cannot be continued", error))
+            return None

@@ -6,26 +6,35 @@ Foreign text and schemas come in here; what does not fit is refused with the rea
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from weft.core.errors import ModelRequestError
 from weft.core.ports.model import ModelRequest, Sampling
+from weft.core.values import AUTOREGRESSIVE, DecodeSpec
 from weft.decoding.concurrent.placement import Placement
 from weft.decoding.concurrent.steps import Steps
 from weft.decoding.concurrent.view import shares_steps
 from weft.decoding.network.network import Habits
+from weft.decoding.speculative.asked import Asked
+from weft.decoding.speculative.chance import Keyed
+from weft.decoding.speculative.law import Shaping
+from weft.decoding.speculative.speculation import Speculation
 from weft.serving.local.answer import Answer
+from weft.serving.local.choosing import Choosing
 from weft.serving.local.grammar import Grammar, GrammarCompiler
 from weft.serving.local.options import LocalOptions
 from weft.serving.local.row import Limits, Row
-from weft.serving.local.sampler import Sampler
 from weft.serving.local.ticket import Ticket
 from weft.serving.local.vocabulary import Vocabulary
 from weft.serving.local.worker_group import Worker
 
 T = TypeVar("T")
+Speculate = Callable[[DecodeSpec, Asked], Speculation | None]
+"""The drafts of one sequence, by the decoder that is asked for; None: plain decoding."""
 _Beginning = tuple[list[int], list[int], list[int]]
+_GREEDY_BELOW = 1e-5
 _EXTRA = frozenset({"ignore_eos"})
 
 
@@ -33,9 +42,15 @@ class Intake:
     """Makes rows for one model. `context_tokens` bounds prompt and answer together."""
 
     def __init__(
-        self, vocabulary: Vocabulary, habits: Habits, context_tokens: int, options: LocalOptions
+        self,
+        vocabulary: Vocabulary,
+        habits: Habits,
+        context_tokens: int,
+        options: LocalOptions,
+        speculate: Speculate,
     ) -> None:
         self._vocabulary = vocabulary
+        self._speculate = speculate
         self._habits = habits
         self._context_tokens = context_tokens
         self._default_max_tokens = options.default_max_tokens
@@ -102,8 +117,12 @@ class Intake:
         """A row that writes at most `most` tokens."""
         request = ticket.request
         sampling = request.sampling
-        habits = self._habits
-        temperature = _given(sampling.temperature, habits.temperature)
+        shaping = self._shaping(sampling)
+        seed = secrets.randbits(64) if sampling.seed is None else sampling.seed
+        grammar = self._grammar(request)
+        speculation = None
+        if steps is None:
+            speculation = self._speculate(request.decode, Asked(shaping, seed))
         ignore_end = bool(request.extra.get("ignore_eos", False))
         return Row(
             ticket,
@@ -113,17 +132,28 @@ class Intake:
                 end_ids=frozenset() if ignore_end else self._vocabulary.end_ids,
                 stop_ids=frozenset(sampling.stop_token_ids),
             ),
-            Sampler(
-                temperature,
-                _given(sampling.top_p, habits.top_p),
-                _given(sampling.top_k, habits.top_k),
-                sampling.seed,
+            Choosing(
+                shaping,
+                Keyed(seed),
+                grammar,
+                steps.follow if steps is not None else None,
+                draws_all=request.logprobs or request.top_logprobs > 0,
             ),
             Answer(self._vocabulary.bytes_of, sampling.stop),
-            self._grammar(request),
-            repeatable=temperature == 0.0 or sampling.seed is not None,
+            grammar,
+            repeatable=shaping.greedy or sampling.seed is not None,
+            speculation=speculation,
             placement=placement,
-            steps=steps,
+            begun=steps.begin() if steps is not None else (),
+        )
+
+    def _shaping(self, sampling: Sampling) -> Shaping:
+        habits = self._habits
+        temperature = _given(sampling.temperature, habits.temperature)
+        return Shaping(
+            0.0 if temperature < _GREEDY_BELOW else temperature,
+            _given(sampling.top_k, habits.top_k),
+            _given(sampling.top_p, habits.top_p),
         )
 
     def _room(self, tokens: int) -> int:
@@ -178,6 +208,7 @@ def _check_attention(request: ModelRequest) -> None:
         return
     wrong = {
         "a placement": bool(request.placement),
+        f"the decoder {request.decode.method!r}": request.decode != AUTOREGRESSIVE,
         "a schema or grammar": request.schema is not None or request.grammar is not None,
         "logprobs": (request.logprobs or request.top_logprobs > 0)
         and bool(attention.opening or attention.nudge),

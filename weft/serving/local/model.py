@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 
 from weft.core.errors import CapabilityError, ModelNotFound, ModelUnavailable
 from weft.core.ports.model import Capabilities, Layout, ModelEvent, ModelRequest
-from weft.core.values import AUTOREGRESSIVE, Completion, Message
+from weft.core.values import Completion, Message
 from weft.serving.deadline import Deadline
 from weft.serving.local.failure import converted
 from weft.serving.local.gathering import Gathering
@@ -100,8 +100,6 @@ class LocalModel:
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self._check_open()
-        if request.decode != AUTOREGRESSIVE:
-            raise CapabilityError(f"a local model cannot decode with {request.decode.method!r}")
         if request.tools:
             raise CapabilityError(
                 "a local model does not call tools",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from weft.core.values import AUTOREGRESSIVE, DecodeSpec
 from weft.decoding.network.options import NetworkOptions
 
 
@@ -17,6 +18,7 @@ class LocalOptions(NetworkOptions):
     that are being written.
     cache_tokens: rows of the batch times the longest of them may not exceed this; a single request
     always fits.
+    decode: the decoder of requests that name none (see `weft.decoding.speculative.presets`).
     group_wait_s: how long a worker of concurrent attention waits for the others of its group.
     max_string_chars, max_items: bounds put on strings and arrays of a schema that has none, so that
     a small model cannot write one for ever. None puts none.
@@ -30,6 +32,7 @@ class LocalOptions(NetworkOptions):
     cache_tokens: int = 65_536
     max_string_chars: int | None = None
     max_items: int | None = None
+    decode: DecodeSpec = AUTOREGRESSIVE
     group_wait_s: float = 30.0
 
     def __post_init__(self) -> None:

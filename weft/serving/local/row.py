@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +15,16 @@ from numpy.typing import NDArray
 
 from weft.core.errors import ModelOutputError
 from weft.core.ports.model import Prefilled
-from weft.core.values import Completion, FinishReason, Usage
+from weft.core.values import Completion, FinishReason, Speculated, Usage
 from weft.decoding.concurrent.placement import Placement
-from weft.decoding.concurrent.steps import Steps
+from weft.decoding.speculative.draft import Draft
+from weft.decoding.speculative.drafter import Seen
+from weft.decoding.speculative.speculation import Speculation
+from weft.decoding.speculative.tree import ROOT
+from weft.decoding.speculative.walk import Walk
 from weft.serving.local.answer import Answer, Drawn
+from weft.serving.local.choosing import Choosing
 from weft.serving.local.grammar import Grammar
-from weft.serving.local.sampler import Sampler
 from weft.serving.local.slots import Slot
 from weft.serving.local.ticket import Ticket
 
@@ -41,13 +46,14 @@ class Row:
         ticket: Ticket,
         prompt: list[int],
         limits: Limits,
-        sampler: Sampler,
+        choosing: Choosing,
         answer: Answer,
         grammar: Grammar | None,
         *,
         repeatable: bool,
+        speculation: Speculation | None = None,
         placement: Placement | None = None,
-        steps: Steps | None = None,
+        begun: Sequence[int] = (),
     ) -> None:
         self.ticket = ticket
         self.tokens = prompt
@@ -58,7 +64,9 @@ class Row:
         self.forwards = 0
         self.done = False
         self.placement = placement
-        self._sampler = sampler
+        self.speculation = speculation
+        self.proposal_s = 0.0
+        self._choosing = choosing
         self._answer = answer
         self._grammar = grammar
         self._repeatable = repeatable
@@ -66,17 +74,37 @@ class Row:
         self._wants_logprobs = ticket.request.logprobs or self._largest > 0
         self._cut = False  # forced tokens did not fit into max_tokens
         self._prefilled = False
-        self._steps = steps
-        for token in steps.begin() if steps is not None else ():
+        for token in begun:
             self._take(Drawn(token))
+        if speculation is not None:
+            speculation.extend(prompt)
 
     @property
     def most_tokens(self) -> int:
         """How many tokens this row can come to hold."""
         return self.prompt_tokens + self.limits.max_tokens
 
-    def advance(self, logits: NDArray[np.float32], model: str) -> None:
-        """Choose the next token, and hand on what there is to see. logits: [vocabulary]; changed.
+    @property
+    def room(self) -> int:
+        """How many tokens the answer may still get."""
+        return self.limits.max_tokens - len(self._answer.token_ids)
+
+    @property
+    def writing(self) -> bool:
+        """Whether the model has begun to answer."""
+        return self._prefilled
+
+    def advance(
+        self,
+        logits: NDArray[np.float32],
+        draft: Draft,
+        look: Callable[[Walk], Seen],
+        model: str,
+    ) -> Walk:
+        """Choose the next tokens, and hand on what there is to see.
+
+        logits: [1 + nodes, vocabulary] after the last token and after the nodes of `draft`;
+        changed. `look` tells what the pass showed of a walk.
 
         Raises: `ModelOutputError` when the answer ends inside its JSON, `ModelRequestError` when
         its schema turns out too complex.
@@ -84,11 +112,83 @@ class Row:
         if not self._prefilled:
             self.ticket.put(Prefilled(tuple(self.tokens[: self.prompt_tokens])))
             self._prefilled = True
-        for drawn in self._next(logits):
-            self._take(drawn)
-            if self._ends(drawn.token) or self._answer.stopped is not None:
-                break
+        plain = logits.copy() if self._wants_logprobs else logits
+        taken = self._choosing.taken
+        walk = self._walk(logits, draft)
+        tokens = walk.tokens(draft.tree)[: self._choosing.taken - taken]
+        rows = [plain[node - ROOT] for node in (ROOT, *walk.path)]
+        kept = self._write([self._drawn(*pair) for pair in zip(tokens, rows, strict=False)])
+        forced = self._write([Drawn(token) for token in self._forced()])
         reason = self._ending()
+        self._learn(draft, walk, kept, forced, None if reason else look)
+        self._report(reason, model)
+        return walk
+
+    def see(self, seen: Seen) -> None:
+        """A piece of the prompt has been read."""
+        if self.speculation is not None:
+            self.speculation.see(seen)
+
+    def end(self) -> None:
+        """The row has left the batch. Harmless when repeated."""
+        if self.speculation is not None:
+            self.speculation.end()
+
+    def _walk(self, logits: NDArray[np.float32], draft: Draft) -> Walk:
+        """How far `draft` is right, and the token after it."""
+        tree, choosing = draft.tree, self._choosing
+
+        def law_at(node: int) -> NDArray[np.float64]:
+            if node != ROOT:
+                choosing.take(tree.tokens[node])
+            return choosing.law(logits[node - ROOT])
+
+        position = len(self._answer.token_ids)
+        if self.speculation is None:
+            walk = Walk((), choosing.chance.token(law_at(ROOT), position))
+        else:
+            walk = self.speculation.walk(draft, law_at, choosing.chance, position)
+        choosing.take(walk.bonus)
+        return walk
+
+    def _drawn(self, token: int, logits: NDArray[np.float32]) -> Drawn:
+        """Logprobs are the plain model's."""
+        return _measured(token, logits, self._largest) if self._wants_logprobs else Drawn(token)
+
+    def _forced(self) -> list[int]:
+        """What must follow now, as far as there is room."""
+        forced = [] if self._over else self._choosing.drain()
+        self._cut = len(forced) > self.room
+        return forced[: self.room]
+
+    def _write(self, drawn: Sequence[Drawn]) -> list[int]:
+        """Take tokens up to the end of the answer; those that were."""
+        written = []
+        for each in drawn:
+            if self._over:
+                break
+            self._take(each)
+            written.append(each.token)
+        return written
+
+    def _learn(
+        self,
+        draft: Draft,
+        walk: Walk,
+        kept: list[int],
+        forced: list[int],
+        look: Callable[[Walk], Seen] | None,
+    ) -> None:
+        """Tell the drafter what came of its draft; `look` is None when no other is wanted."""
+        if self.speculation is None:
+            return
+        if look is not None and self.speculation.watches:
+            self.speculation.see(look(walk))
+        self.speculation.settle(draft, walk, kept)
+        self.speculation.extend(forced)
+
+    def _report(self, reason: FinishReason | None, model: str) -> None:
+        """Hand on what is new, and the whole answer where it has ended, for `reason`."""
         if reason is None:
             delta = self._answer.delta()
         else:
@@ -105,30 +205,11 @@ class Row:
         self.tokens.append(drawn.token)
         self._answer.add(drawn, silent=self._ends(drawn.token))
 
-    def _next(self, logits: NDArray[np.float32]) -> list[Drawn]:
-        """The drawn token, and those its grammar or its next step forces after it.
-
-        Logprobs are the plain model's.
-
-        Forced tokens are not looked at by the model before they are taken, so a request for
-        logprobs draws them one by one.
-        """
-        plain = logits.copy() if self._wants_logprobs else logits
-        if self._grammar is not None:
-            self._grammar.restrict(logits)
-        token = self._sampler.choose(logits)
-        if self._grammar is not None:
-            self._grammar.accept(token)
-        first = _measured(token, plain, self._largest) if self._wants_logprobs else Drawn(token)
-        forced = self._forced(token)
-        room = self.limits.max_tokens - len(self._answer.token_ids) - 1
-        self._cut = len(forced) > room
-        return [first, *map(Drawn, forced[:room])]
-
-    def _forced(self, token: int) -> list[int]:
-        if self._steps is not None:
-            return self._steps.follow(token)
-        return [] if self._grammar is None or self._wants_logprobs else self._grammar.forced()
+    @property
+    def _over(self) -> bool:
+        """Whether the last token ended the answer, or a stop string did."""
+        written = bool(self._answer.token_ids)
+        return self._answer.stopped is not None or (written and self._ends(self.tokens[-1]))
 
     def _ends(self, token: int) -> bool:
         return token in self.limits.end_ids or token in self.limits.stop_ids
@@ -176,6 +257,23 @@ class Row:
             model=model,
             stop=stop,
             top_logprobs=tuple(self._answer.top_logprobs),
+            speculation=self._speculated(),
+        )
+
+    def _speculated(self) -> Speculated | None:
+        if self.speculation is None:
+            return None
+        counters, fallback = self.speculation.counters, self.speculation.fallback
+        return Speculated(
+            self.speculation.method.name,
+            counters.drafted,
+            counters.accepted,
+            counters.forwards,
+            tuple(counters.tested),
+            tuple(counters.held),
+            self.proposal_s,
+            self.speculation.lossless,
+            fallback.reason if fallback is not None else "",
         )
 
 

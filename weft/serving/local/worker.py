@@ -63,6 +63,8 @@ class Worker:
             thread = self._thread
         if thread is not None:
             thread.join()
+        if self._batcher is not None:
+            self._batcher.close()
         self._batcher = None
 
     def _run(self) -> None:

@@ -1,0 +1,86 @@
+"""Speculative decoders of one network: made when they are first asked for, and asked for drafts.
+
+Knows rows and methods; knows nothing of how any of them drafts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from weft.core.errors import CapabilityError
+from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossless
+from weft.decoding.network.network import Network
+from weft.decoding.speculative.asked import Asked
+from weft.decoding.speculative.draft import Draft
+from weft.decoding.speculative.method import Ask, Method
+from weft.decoding.speculative.presets import made, preset
+from weft.decoding.speculative.speculation import Speculation
+from weft.serving.local.row import Row
+
+PLAIN_NAMES = (AUTOREGRESSIVE.method, "none")
+_MOST_METHODS = 16
+
+
+class Drafting:
+    """`default` is what requests get that name no decoder."""
+
+    def __init__(self, network: Network, default: DecodeSpec = AUTOREGRESSIVE) -> None:
+        self._network = network
+        self._default = default
+        self._methods: dict[DecodeSpec, Method] = {}
+
+    def speculation(self, decode: DecodeSpec, asked: Asked) -> Speculation | None:
+        """The drafts of one answer; None for plain decoding.
+
+        Raises: `SpecError` for a decoder that is none, `CapabilityError` for one that may change
+        the text where that was not asked for, and what making it raises.
+        """
+        spec = self._default if decode == AUTOREGRESSIVE else decode
+        if spec.method in PLAIN_NAMES:
+            return None
+        return Speculation(self._method(spec), self._network.vocabulary_size, asked)
+
+    def drafts(self, rows: Iterable[Row]) -> dict[Row, Draft]:
+        """What the drafters of rows propose; the rows of one method are asked together."""
+        asks: dict[Method, list[tuple[Row, Speculation, Ask]]] = {}
+        for row in rows:
+            ask = row.speculation.ask() if row.speculation is not None else None
+            if row.speculation is not None and ask is not None:
+                asks.setdefault(row.speculation.method, []).append((row, row.speculation, ask))
+        drafts = {}
+        for method, asked in asks.items():
+            begun = time.perf_counter()
+            proposed = _proposed(method, [ask for _, _, ask in asked])
+            share_s = (time.perf_counter() - begun) / len(asked)
+            for (row, speculation, ask), draft in zip(asked, proposed, strict=True):
+                drafts[row] = speculation.take(draft, ask, row.room)
+                row.proposal_s += share_s
+        return drafts
+
+    def close(self) -> None:
+        """Close every method. Harmless when repeated."""
+        while self._methods:
+            self._methods.popitem()[1].close()
+
+    def _method(self, spec: DecodeSpec) -> Method:
+        if spec not in self._methods:
+            if isinstance(spec, Lossless) and not preset(spec.method).lossless:
+                raise CapabilityError(
+                    f"the decoder {spec.method!r} may change the text",
+                    hint="ask for it as a lossy one, if that is what you want",
+                )
+            if len(self._methods) >= _MOST_METHODS:
+                raise CapabilityError(
+                    f"this model drafts in {_MOST_METHODS} ways already",
+                    hint="use fewer decoders, or fewer variants of their options",
+                )
+            self._methods[spec] = made(spec.method, self._network, dict(spec.options))
+        return self._methods[spec]
+
+
+def _proposed(method: Method, asks: list[Ask]) -> list[Draft | BaseException]:
+    try:
+        return list(method.propose(asks))
+    except Exception as error:  # noqa: BLE001 - a draft is worth no request
+        return [error] * len(asks)
