@@ -1,0 +1,119 @@
+"""Ranks in processes of their own: the same drafts, and an end to everything."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.decoding.speculative.layer_parallel.drafting import exact
+from weft.core.errors import ModelUnavailable, StartError
+from weft.decoding.speculative.drafters.layer_parallel import child
+from weft.decoding.speculative.drafters.layer_parallel.layered import Job
+from weft.decoding.speculative.drafters.layer_parallel.ranks import Ranks
+from weft.decoding.speculative.drafters.layer_parallel.team import OneProcess
+
+JOBS = [Job(0, 0, (5, 6, 7, 60, 61), 6), Job(1, 0, (9, 10), 3)]
+LATER = [Job(0, 5, (44,), 4), Job(1, 2, (11, 12, 13), 5)]
+
+
+def descendants() -> set[int]:
+    """Rank processes that this one started."""
+    found = psutil.Process().children(recursive=True)
+    return {process.pid for process in found if child.PROGRAM in process.cmdline()}
+
+
+@pytest.fixture
+def two(tiny_path: Path) -> Iterator[Ranks]:
+    before = descendants()
+    ranks = Ranks(exact(tiny_path))
+    yield ranks
+    ranks.close()
+    ranks.close()  # harmless
+    assert descendants() == before
+
+
+def test_processes_draft_what_one_drafts(two: Ranks, tiny_path: Path) -> None:
+    one = OneProcess(exact(tiny_path))
+    drafts: list[list[list[int]]] = []
+
+    def from_a_thread() -> None:
+        drafts.append(two.draft(JOBS))
+
+    thread = threading.Thread(target=from_a_thread)
+    thread.start()
+    thread.join()
+    drafts.append(two.draft(LATER))
+    assert drafts == [one.draft(JOBS), one.draft(LATER)]
+
+
+def test_a_lost_rank_is_told_and_nothing_is_left(two: Ranks) -> None:
+    (pid,) = descendants()
+    two.draft(JOBS)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(ModelUnavailable, match="a rank of the draft model was lost"):
+        two.draft(LATER)
+    assert descendants() == set()
+    with pytest.raises(ModelUnavailable, match="are gone"):
+        two.draft(LATER)
+
+
+def test_an_error_of_ours_lets_the_others_go(two: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert two._layered is not None
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(two._layered._shards[0], "best", stop)
+    with pytest.raises(KeyboardInterrupt):
+        two.draft(JOBS)
+    assert descendants() == set()
+
+
+def test_ranks_end_with_their_parent(tiny_path: Path) -> None:
+    program = f"""
+        import os
+        from pathlib import Path
+        import psutil
+        from weft.decoding.speculative.drafters.layer_parallel.layout import Layout
+        from weft.decoding.speculative.drafters.layer_parallel.ranks import Ranks
+        ranks = Ranks(Layout(Path({str(tiny_path)!r}), dtype="float32"))
+        print(*(process.pid for process in psutil.Process().children()), flush=True)
+        os.kill(os.getpid(), 9)
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        check=False,
+    )
+    (pid,) = map(int, ran.stdout.split())
+    try:
+        psutil.Process(pid).wait(30)
+    except psutil.NoSuchProcess:
+        return
+
+
+def test_a_rank_that_cannot_start_is_told_with_its_last_words(
+    tiny_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = descendants()
+    monkeypatch.setattr(child, "PROGRAM", "weft.no_such_program")
+    with pytest.raises(StartError, match=r"rank 1 ended before it was ready.*no_such_program"):
+        Ranks(exact(tiny_path))
+    assert descendants() == before
+
+
+def test_a_rank_that_never_comes_is_not_waited_for(
+    tiny_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "PROGRAM", "code")  # reads what it is told, and is never ready
+    with pytest.raises(StartError, match="rank 1 was not ready"):
+        Ranks(exact(tiny_path), start_s=0.2)

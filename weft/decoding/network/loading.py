@@ -1,0 +1,82 @@
+"""Reading a model's folder: its weights as they are, and no code that comes with them.
+
+Refuses models whose rows cannot share a flat batch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils import logging as transformers_logging
+
+from weft.core.errors import CapabilityError
+from weft.decoding.network import attention
+from weft.decoding.network.options import NetworkOptions
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
+
+# transformers swaps process-wide initialisers while it loads: two threads at once break each other,
+# and every load after them
+LOADING = threading.Lock()
+
+
+def load_weights(path: Path, options: NetworkOptions) -> PreTrainedModel:
+    """Read a folder's safetensors weights onto the device, for inference.
+
+    Raises: `CapabilityError` for a model of another kind; what transformers raises when the files
+    are broken.
+    """
+    attention.register()
+    _check_kind(AutoConfig.from_pretrained(path, local_files_only=True).get_text_config())
+    with LOADING, _quiet():
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+            path.absolute(),
+            dtype=_dtype(options),
+            attn_implementation=attention.NAME,
+            use_safetensors=True,
+            local_files_only=True,
+        )
+    with torch.inference_mode():
+        return model.to(options.device).eval()
+
+
+def folder_of(model: PreTrainedModel) -> Path | None:
+    """Where a model was read from; None for one that was made."""
+    return Path(model.config.name_or_path) if model.config.name_or_path else None
+
+
+def _check_kind(config: PretrainedConfig) -> None:
+    """Refuse what rows of one flat batch cannot share: windows, states, length-dependent angles."""
+    layers = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
+    rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type")
+    if layers or rope in {"dynamic", "longrope"}:
+        raise CapabilityError(f"a local model cannot have {sorted(layers) or f'{rope} positions'}")
+
+
+def _dtype(options: NetworkOptions) -> torch.dtype:
+    if options.dtype != "auto":
+        return torch.float32 if options.dtype == "float32" else torch.bfloat16
+    if options.device != "cpu":
+        return torch.bfloat16
+    can = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    fast = can.get("avx512_bf16") or can.get("amx_bf16")
+    return torch.bfloat16 if fast else torch.float32
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers' progress bars off the terminal, which belongs to the program."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
