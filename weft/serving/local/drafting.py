@@ -54,7 +54,7 @@ class Drafting:
             proposed = _proposed(method, [ask for _, _, ask in asked])
             share_s = (time.perf_counter() - begun) / len(asked)
             for (row, speculation, ask), draft in zip(asked, proposed, strict=True):
-                drafts[row] = speculation.take(draft, ask, row.room)
+                drafts[row] = row.admitted(speculation.take(draft, ask, row.room))
                 row.proposal_s += share_s
         return drafts
 

@@ -64,6 +64,11 @@ class Grammar:
             allowed = rest if rest.any() else allowed
         logits[~allowed] = -np.inf
 
+    def following(self, tokens: Sequence[int]) -> int:
+        """How many of `tokens`, one after another, could follow now. Takes none."""
+        count: int = self._matcher.validate_tokens(list(tokens))
+        return count
+
     def accept(self, token: int) -> None:
         """Take the token that was drawn."""
         self._matcher.consume_token(token)

@@ -22,6 +22,7 @@ from weft.decoding.speculative.drafter import Seen
 from weft.decoding.speculative.speculation import Speculation
 from weft.decoding.speculative.tree import ROOT
 from weft.decoding.speculative.walk import Walk
+from weft.serving.local.admitted import admitted
 from weft.serving.local.answer import Answer, Drawn
 from weft.serving.local.choosing import Choosing
 from weft.serving.local.grammar import Grammar
@@ -123,6 +124,10 @@ class Row:
         self._learn(draft, walk, kept, forced, None if reason else look)
         self._report(reason, model)
         return walk
+
+    def admitted(self, draft: Draft) -> Draft:
+        """`draft` without what the answer's grammar forbids."""
+        return draft if self._grammar is None else admitted(draft, self._grammar.following)
 
     def see(self, seen: Seen) -> None:
         """A piece of the prompt has been read."""
