@@ -1,0 +1,106 @@
+"""Methods on networks, one row or several, and the plain text to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.decoding.network.network import Network
+from weft.decoding.network.packing import Span
+from weft.decoding.speculative.alone import decode_alone
+from weft.decoding.speculative.chance import Keyed
+from weft.decoding.speculative.draft import Draft
+from weft.decoding.speculative.law import Shaping
+from weft.decoding.speculative.loop import Decoding, Limits
+from weft.decoding.speculative.method import Method
+from weft.decoding.speculative.network_target import NetworkTarget
+from weft.decoding.speculative.speculation import Speculation
+
+SHAPINGS = (Shaping(0.0), Shaping(0.8, top_p=0.9))
+
+
+def plain(
+    network: Network, prompt: Sequence[int], shaping: Shaping, seed: int, limits: Limits
+) -> list[int]:
+    """Token by token, without any of the speculative machinery but its chance."""
+    network.reset()
+    chance, tokens, read = Keyed(seed), list(prompt), 0
+    while len(tokens) - len(prompt) < limits.max_tokens:
+        span = Span(0, range(read, len(tokens)), tokens[read:], 1)
+        law = shaping.law(network.forward([span])[0].logits[-1])
+        read = len(tokens)
+        tokens.append(chance.token(law, read - len(prompt)))
+        if tokens[-1] in limits.end_ids:
+            break
+    return tokens[len(prompt) :]
+
+
+def alone(
+    network: Network,
+    prompt: Sequence[int],
+    method: Method,
+    shaping: Shaping,
+    seed: int,
+    limits: Limits,
+) -> tuple[list[int], Decoding]:
+    network.reset()
+    decoding = decode_alone(network, prompt, method, shaping, Keyed(seed), limits)
+    return [token for step in decoding for token in step], decoding
+
+
+def together(
+    network: Network,
+    prompts: Sequence[Sequence[int]],
+    method: Method,
+    shaping: Shaping,
+    limits: Limits,
+) -> list[list[int]]:
+    """All prompts at once, seeded by their number; the method is asked for all rows in one go."""
+    network.reset()
+    rows = [
+        _Row(network, slot, prompt, method, shaping, limits) for slot, prompt in enumerate(prompts)
+    ]
+    while open_rows := [row for row in rows if not row.done]:
+        asks = [row.speculation.ask() for row in open_rows]
+        assert all(ask is not None for ask in asks), "a drafter was left behind"
+        proposed = method.propose([ask for ask in asks if ask is not None])
+        for row, ask, draft in zip(open_rows, asks, proposed, strict=True):
+            assert isinstance(draft, Draft), draft
+            row.step(row.speculation.take(draft, ask, row.room))
+    return [row.tokens for row in rows]
+
+
+class _Row:
+    def __init__(
+        self,
+        network: Network,
+        slot: int,
+        prompt: Sequence[int],
+        method: Method,
+        shaping: Shaping,
+        limits: Limits,
+    ) -> None:
+        self.speculation = Speculation(method, network.vocabulary_size)
+        self.tokens: list[int] = []
+        self.done = False
+        self._target = NetworkTarget(network, shaping, slot)
+        self._limits = limits
+        self._chance = Keyed(slot)
+        for seen in self._target.begin(prompt, self.speculation.taps):
+            self.speculation.see(seen)
+        self.speculation.extend(prompt)
+
+    @property
+    def room(self) -> int:
+        return self._limits.max_tokens - len(self.tokens)
+
+    def step(self, draft: Draft) -> None:
+        law_at = self._target.verify(draft, self.speculation.taps)
+        walk = self.speculation.walk(draft, law_at, self._chance, len(self.tokens))
+        tokens = walk.tokens(draft.tree)
+        ends = [at for at, token in enumerate(tokens, 1) if token in self._limits.end_ids]
+        tokens = tokens[: ends[0]] if ends else tokens
+        self.tokens += tokens
+        self.done = bool(ends) or not self.room
+        if not self.done:
+            self.speculation.see(self._target.commit(walk))
+        self.speculation.settle(draft, walk, tokens)
