@@ -1,0 +1,1 @@
+"""The decoders by name, one module each with its `PRESET`."""
