@@ -35,6 +35,15 @@ def test_different_steps_give_different_ids(root: str, one: Any, other: Any) -> 
     assert (first == second) == (one == other)
 
 
+@given(root=NAME, steps=st.lists(STEP, max_size=5))
+def test_a_stem_has_the_names_only(root: str, steps: list[Any]) -> None:
+    node, names = NodeId(root), [root]
+    for step, argument in steps:
+        node = step(node, argument)
+        names += [argument] if step is ids.inside else []
+    assert ids.stem(node) == "/".join(names)
+
+
 def test_a_first_attempt_is_the_node_itself() -> None:
     assert ids.attempt(NodeId("a"), 1) == "a"
     assert ids.attempt(NodeId("a[2]"), 3) == "a[2]~3"

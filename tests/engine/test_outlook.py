@@ -39,6 +39,20 @@ def test_the_run_is_the_program() -> None:
     assert played.value("a") == played.value("b") == played.result.run
 
 
+def test_all_items_of_a_map_ask_from_the_same_place_and_other_nodes_from_others() -> None:
+    async def place(context: NodeContext, inputs: Inputs) -> str:
+        return context.program.node
+
+    async def grows(context: NodeContext, inputs: Inputs) -> Grow:
+        nodes = tuple(node(f"{context.scope}[{i}]", place) for i in range(3))
+        return Grow(nodes, tuple(n.id for n in nodes))
+
+    played = play(node("map", grows), node("after", place, "map"))
+    items = set(played.value("map"))
+    assert len(items) == 1
+    assert [each.rpartition("/")[2] for each in (*items, played.value("after"))] == ["map", "after"]
+
+
 def test_what_a_program_appends_is_ahead_of_it_too() -> None:
     async def grows(context: NodeContext, inputs: Inputs) -> Grow:
         nodes = tuple(node(f"{context.scope}/{i}", ahead, weight=i + 1) for i in range(3))

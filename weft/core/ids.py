@@ -22,6 +22,7 @@ NodeId = NewType("NodeId", str)
 RunId = NewType("RunId", str)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_COUNTS = re.compile(r"\[\d+\]|#\d+|~\d+")
 _LAST_STEP = re.compile(r"(/[^/\[#~]+|\[\d+\]|#\d+|~\d+)\Z")
 
 
@@ -54,6 +55,11 @@ def parent_of(node: NodeId) -> NodeId | None:
     """The enclosing scope of `node`, or None for a node at the top."""
     found = _LAST_STEP.search(node)
     return NodeId(node[: found.start()]) if found else None
+
+
+def stem(node: NodeId) -> str:
+    """The id without its items, iterations and attempts: the same for all of them."""
+    return _COUNTS.sub("", node)
 
 
 def run_id(flow: str, inputs: Mapping[str, object], ordinal: int = 0) -> RunId:

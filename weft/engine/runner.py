@@ -21,7 +21,7 @@ from weft.core.events import (
     RunFinished,
     RunStarted,
 )
-from weft.core.ids import NodeId, RunId, run_id
+from weft.core.ids import NodeId, RunId, run_id, stem
 from weft.core.ports import Clock, Entry, Program, ResultStore
 from weft.core.ports.clock import SystemClock
 from weft.core.values import Usage
@@ -306,7 +306,8 @@ class Run:
     def program(self, state: NodeState) -> Program:
         """Where a node stands in this run."""
         path, work = self._scheduler.remaining()
-        return Program(self.id, state.rank, max(state.rank, path), work)
+        place = f"{self._graph.name}/{stem(state.node.id)}"
+        return Program(self.id, state.rank, max(state.rank, path), work, place)
 
     async def outcome(self, waiting: NodeState, node: NodeId) -> Outcome:
         """Wait, in the work of `waiting`, for the end of a node."""

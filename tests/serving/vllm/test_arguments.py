@@ -37,6 +37,7 @@ CASES: list[tuple[str, dict[str, Any], Engine, Machine, int]] = [
     ("four cores by quota", {"tp": 2}, CPU, CONTAINER, 0),
     ("compiled on a CPU", {"eager": False}, CPU, TWO_CORES, 0),
     ("n-gram drafts", {"decode": parse_decode("ngram:4,prompt_lookup_max=3")}, CPU, TWO_CORES, 0),
+    ("weft's drafts", {"decode": parse_decode("weft:8,memory_mib=32")}, CPU, TWO_CORES, 0),
     ("a key, from its variable", {"api_key_env": "WEFT_TEST_KEY"}, CPU, TWO_CORES, 0),
     ("a GPU", {}, CUDA, EIGHT_CORES, 0),
     ("a model of the hub", {"model": "owner/Large-70B", "tp": 8}, CUDA, EIGHT_CORES, 0),

@@ -99,12 +99,15 @@ class Program:
     `path` is the longest way from this call to the end of the program, the call included;
     `remaining` is that of the whole program, so never less. `work` is all that models still have to
     do for it, as far as it is known; None: nobody knows. All in one unit, the weights of nodes.
+    `node` names the place that asks, the same in every run and for every item of a map: what was
+    written there before is what will be written now.
     """
 
     id: str
     path: float = 1.0
     remaining: float = 1.0
     work: float | None = None
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from pydantic import ValidationError
 from weft.core.errors import ModelOutputError, ModelRequestError, ModelUnavailable
 from weft.core.ports.model import Delta, ModelRequest, Prefilled
 from weft.core.values import Completion, FinishReason, Usage
-from weft.serving.openai.chunk import Choice, Chunk, WireError, WireUsage
+from weft.serving.openai.chunk import Choice, Chunk, Drafting, WireError, WireUsage
 from weft.serving.openai.chunk import Delta as WireDelta
+from weft.serving.openai.drafted import speculated
 from weft.serving.openai.price import Price
 from weft.serving.openai.speech import Speech
 from weft.serving.openai.toolcalls import ToolCalls
@@ -31,8 +32,8 @@ class StreamError(Exception):
 class Answer:
     """One answer while it arrives. `take` every payload in order, then ask for the `completion`.
 
-    `splitter` finds what the server leaves in the text. `done` is true once the server has said
-    that nothing follows.
+    `splitter` finds what the server leaves in the text. `decoder` is what a report calls the way it
+    decodes. `done` is true once the server has said that nothing follows.
     """
 
     def __init__(
@@ -42,6 +43,8 @@ class Answer:
         price: Price | None,
         limit: int,
         splitter: Splitter | None = None,
+        *,
+        decoder: str = "speculative",
     ) -> None:
         self._request = request
         self._model = model
@@ -54,6 +57,8 @@ class Answer:
         self._finish: str | None = None
         self._stop: str | int | None = None
         self._usage: WireUsage | None = None
+        self._decoder = decoder
+        self._drafting: Drafting | None = None
         self._prefilled = False
         self.done = False
 
@@ -78,6 +83,8 @@ class Answer:
             raise StreamError(chunk.error)
         self._model = chunk.model or self._model
         self._usage = chunk.usage or self._usage
+        if chunk.metrics is not None:
+            self._drafting = chunk.metrics.speculative_decoding or self._drafting
         ours = [choice for choice in chunk.choices if choice.index == 0]
         self._spend(1 + sum(map(_size, ours)))
         events = self._prefill(chunk.prompt)
@@ -111,17 +118,19 @@ class Answer:
             raise ModelOutputError("the model called no tool, although a call was required")
         if self._request.schema is not None and not calls:
             parse_output(text, self._request.schema)
+        usage = self._spent()
         return Completion(
             text,
             finish,
             calls,
             speech.token_ids,
             speech.logprobs,
-            self._spent(),
+            usage,
             self._model,
             speech.reasoning,
             self._stopped_by(),
             speech.top_logprobs,
+            speculated(self._drafting, self._decoder, usage.completion_tokens),
         )
 
     def _prefill(self, prompt: list[int] | None) -> list[Prefilled | Delta]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 _Count = Annotated[int, Field(ge=0)]
 
@@ -145,11 +145,35 @@ class WireUsage(BaseModel):
     prompt_tokens_details: PromptDetails | None = None
 
 
+class Drafting(BaseModel):
+    """How an answer was drafted, as vLLM says it: in all, and each draft that was verified."""
+
+    num_spec_steps: _Count = 0
+    num_draft_tokens: _Count = 0
+    num_accepted_draft_tokens: _Count = 0
+    per_step_drafted: list[_Count] | None = None
+    per_step_accepted: list[_Count] | None = None
+
+
+class Metrics(BaseModel):
+    """What a server counted for one answer."""
+
+    speculative_decoding: Drafting | None = None
+
+
 class WireError(BaseModel):
     """An error object in the middle of a stream."""
 
     message: str | None = None
     code: int | str | None = None
+
+
+def _if_metrics(value: object) -> object:
+    """Counts are no part of an answer: where they are none, it is complete without."""
+    try:
+        return None if value is None else Metrics.model_validate(value)
+    except ValidationError:
+        return None
 
 
 class Chunk(BaseModel):
@@ -159,6 +183,7 @@ class Chunk(BaseModel):
     choices: list[Choice] = []
     usage: WireUsage | None = None
     error: WireError | str | None = None
+    metrics: Annotated[Metrics | None, BeforeValidator(_if_metrics)] = None
     prompt_token_ids: list[int] | None = None
 
     @property

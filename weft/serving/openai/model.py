@@ -21,10 +21,17 @@ from weft.serving.openai.answer import Answer
 from weft.serving.openai.body import body_of, check_extra
 from weft.serving.openai.endpoint import Endpoint
 from weft.serving.openai.failure import of_grammar
+from weft.serving.openai.label import labelled
 from weft.serving.openai.metrics import ServerMetrics, parse
 from weft.serving.openai.price import Price
 from weft.serving.openai.reading import Reading
-from weft.serving.openai.server import Server, caches_prefixes, recognise, vllm_version
+from weft.serving.openai.server import (
+    Server,
+    caches_prefixes,
+    counts_drafts,
+    recognise,
+    vllm_version,
+)
 from weft.serving.text import FormatName, ReasoningStyle
 
 if TYPE_CHECKING:
@@ -40,7 +47,8 @@ class OpenAIModel:
     variable `api_key_env` holds; servers without keys need neither. `idle_timeout_s` is the longest
     silence within an answer, `connections` the most requests in flight. `price` gives usage its
     money. `extra_body` goes into every request. `max_answer_chars` bounds one answer. `priority`
-    says that the server was started with priority scheduling, which servers do not tell.
+    says that the server was started with priority scheduling, which servers do not tell, and
+    `decoder` how it decodes, for reports.
 
     For servers without a parser: `reasoning` ("think", or "think-open" where the prompt ends with
     the opening tag) finds reasoning in the text, and `tool_format` ("hermes", "json", "mistral")
@@ -65,6 +73,7 @@ class OpenAIModel:
         connections: int = 128,
         max_answer_chars: int = 4_000_000,
         priority: bool = False,
+        decoder: str = "speculative",
         reasoning: ReasoningStyle | None = None,
         tool_format: FormatName | None = None,
     ) -> None:
@@ -92,6 +101,7 @@ class OpenAIModel:
         self._price = price
         self._max_answer_chars = max_answer_chars
         self._priority = priority
+        self._decoder = decoder
         self._server: Server | None = None
         self._discovering = asyncio.Lock()
         self._closed = False
@@ -113,7 +123,14 @@ class OpenAIModel:
             server = await deadline.wait(self._discover())
             asked, splitter = self._reading.prepare(request)
             body = self._body(asked, server, tagged=splitter is not None)
-            answer = Answer(request, self.model, self._price, self._max_answer_chars, splitter)
+            answer = Answer(
+                request,
+                self.model,
+                self._price,
+                self._max_answer_chars,
+                splitter,
+                decoder=self._decoder,
+            )
             sent = self._transport.answer(body, _headers(deadline))
             async with aclosing(deadline.each(sent)) as payloads:
                 async for payload in payloads:
@@ -166,7 +183,8 @@ class OpenAIModel:
     def _body(self, request: ModelRequest, server: Server, *, tagged: bool) -> dict[str, Any]:
         offered = server.capabilities(self._priority)
         body = body_of(request, server, offered, tagged=tagged)
-        return {**self._extra_body, **body, "model": request.adapter or self.model}
+        whole = {**self._extra_body, **body, "model": request.adapter or self.model}
+        return labelled(whole, request, server)
 
     @contextmanager
     def _converted(self, request: ModelRequest | None = None) -> Iterator[None]:
@@ -206,7 +224,10 @@ class OpenAIModel:
         if server.kind == "vllm":
             page = await transport.find(endpoint.root_url("metrics")) or b""
             server = replace(
-                server, prefix_caching=caches_prefixes(page), metrics=parse(page) is not None
+                server,
+                prefix_caching=caches_prefixes(page),
+                metrics=parse(page) is not None,
+                drafts=counts_drafts(page),
             )
         return server
 

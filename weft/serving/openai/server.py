@@ -34,6 +34,7 @@ _NUMBERS = re.compile(r"v?(\d{1,6})\.(\d{1,6})")
 _PREFIX_CACHING = re.compile(
     r'^vllm:cache_config_info\{[^}]*enable_prefix_caching="True"', re.MULTILINE
 )
+_DRAFTS = re.compile(r"^vllm:spec_decode_num_drafts", re.MULTILINE)
 
 
 class _Meta(BaseModel):
@@ -61,7 +62,10 @@ class _Listing(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A recognised server: its kind, the models it lists, and what it says about ours."""
+    """A recognised server: its kind, the models it lists, and what it says about ours.
+
+    `drafts`: it decodes speculatively.
+    """
 
     kind: Kind = "other"
     models: tuple[str, ...] = ()
@@ -70,6 +74,7 @@ class Server:
     prefix_caching: bool = False
     metrics: bool = False
     version: tuple[int, int] | None = None
+    drafts: bool = False
 
     def capabilities(self, priority: bool) -> Capabilities:
         """What to expect. `priority` is told by who started the server: it does not say.
@@ -143,6 +148,11 @@ def caches_prefixes(metrics: bytes | None) -> bool:
     if metrics is None:
         return False
     return _PREFIX_CACHING.search(metrics.decode("utf-8", "replace")) is not None
+
+
+def counts_drafts(metrics: bytes | None) -> bool:
+    """True when a vLLM server's metrics count drafts, which only servers that draft do."""
+    return metrics is not None and _DRAFTS.search(metrics.decode("utf-8", "replace")) is not None
 
 
 class _Version(BaseModel, extra="forbid"):

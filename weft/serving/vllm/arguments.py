@@ -53,7 +53,7 @@ def arguments(
         *([_TOKENIZER_INFO] if _TOKENIZER_INFO in engine.flags else []),
         *adapter_arguments(spec.adapters, spec.name),
         *_parsers(spec),
-        *speculative_arguments(spec.decode, engine.platform, weights.draft),
+        *speculative_arguments(spec.decode, engine, weights.draft),
         *spec.extra,
     )
 

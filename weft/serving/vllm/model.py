@@ -13,11 +13,14 @@ from typing import Any
 
 from weft.core.errors import ModelUnavailable
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
-from weft.core.values import Message
+from weft.core.values import Completion, Message
 from weft.serving.fleet import Fleet, FleetOptions
 from weft.serving.openai import OpenAIModel
 from weft.serving.vllm.demand import Lease, demand
+from weft.serving.vllm.drafting.channel.telling import tell
+from weft.serving.vllm.places import drafting_folder
 from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.speculative import OURS
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ class VllmModel:
         fleet = await self._open()
         async with aclosing(fleet.generate(request)) as stream:
             async for event in stream:
+                if isinstance(event, Completion):
+                    await self._tell(request, event)
                 yield event
 
     async def warm(self, request: ModelRequest) -> None:
@@ -103,10 +108,22 @@ class VllmModel:
                 self._fleet = Fleet(replicas, self._connection.fleet)
             return self._fleet
 
+    async def _tell(self, request: ModelRequest, answer: Completion) -> None:
+        """Let the other servers' proposers know what one of them wrote for a node of a program."""
+        lease, program = self._lease, request.program
+        if lease is None or program is None or not program.node or not answer.token_ids:
+            return
+        if lease.spec.decode.method == OURS and lease.spec.replicas * lease.spec.dp > 1:
+            await tell(drafting_folder(lease.id), program.node, answer.token_ids)
+
     def _refuse_closed(self) -> None:
         if self._closed:
             raise ModelUnavailable(f"the client of {self.model} is closed", retryable=False)
 
     def _replica(self, url: str, name: str) -> OpenAIModel:
-        options = {"api_key_env": self._spec.api_key_env, "priority": True}
+        options = {
+            "api_key_env": self._spec.api_key_env,
+            "priority": True,
+            "decoder": self._spec.decode.method,
+        }
         return OpenAIModel(url, name, **options | dict(self._connection.client))

@@ -28,14 +28,25 @@ def lease_folder(serving: str) -> Path:
     return _private("leases", serving)
 
 
+def drafting_folder(serving: str) -> Path:
+    """One socket for each process of the serving that drafts."""
+    return _private("drafting", serving)
+
+
+def known_folder() -> Path:
+    """One file for each model: what was written, for who drafts."""
+    return _private("known")
+
+
 def log_folder(serving: str) -> Path:
     """What the serving's processes said."""
     return _private("logs", serving)
 
 
 def forget(serving: str) -> None:
-    """Remove the leases of a serving that is gone. Its logs stay: they say why."""
-    shutil.rmtree(state_folder() / "leases" / serving, ignore_errors=True)
+    """Remove the leases and sockets of a serving that is gone. Its logs stay: they say why."""
+    for kind in ("leases", "drafting"):
+        shutil.rmtree(state_folder() / kind / serving, ignore_errors=True)
 
 
 def prune_logs() -> None:

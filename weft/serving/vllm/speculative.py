@@ -1,4 +1,7 @@
-"""Decoders of vLLM: how people write them, and how vLLM is told. Knows no model's insides."""
+"""Decoders of vLLM: how people write them, and how vLLM is told. Knows no model's insides.
+
+`weft` is our own proposer, which vLLM loads as a class of somebody else's.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,16 @@ from types import MappingProxyType
 
 from weft.core.errors import SpecError
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossless, Lossy
-from weft.serving.vllm.installed import Platform
+from weft.serving.vllm.drafting.settings import KEY, OPTIONS, settings_from
+from weft.serving.vllm.installed import Engine
+from weft.serving.vllm.native import native
 from weft.serving.vllm.weights import Weights
 
 Option = str | int | float | bool
 TOKENS = "num_speculative_tokens"
+OURS = "weft"
+PROPOSER = "weft.serving.vllm.plugin.proposer.WeftProposer"
+_METRICS = "--per-request-spec-decode-metrics"
 _NGRAM = ("prompt_lookup_max", "prompt_lookup_min")
 _DRAFT = ("draft_tensor_parallel_size", "draft_sample_method", "quantization", "revision")
 
@@ -64,6 +72,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             "a DSpark drafter", _DRAFT, not_on_cpu="it needs Model Runner V2, and so Triton"
         ),
         "custom_class": Method("module.Class of a proposer", tokens=4),
+        OURS: Method(options=OPTIONS, tokens=8),
     }
 )
 
@@ -99,11 +108,12 @@ def parse_decode(text: str) -> DecodeSpec:
 
 
 def speculative_arguments(
-    decode: DecodeSpec, platform: Platform, draft: Weights | None = None
+    decode: DecodeSpec, engine: Engine, draft: Weights | None = None
 ) -> list[str]:
     """The arguments for `decode`, whose draft model is at `draft`; none for plain decoding.
 
-    Raises: `SpecError` where vLLM, or vLLM on this platform, does not have that decoder.
+    Raises: `SpecError` where vLLM, the installed version, or vLLM on this platform does not have
+    that decoder.
     """
     if isinstance(decode, Lossy):
         raise SpecError(
@@ -116,20 +126,55 @@ def speculative_arguments(
             raise SpecError(f"the decoder {decode.method!r} takes no options")
         return []
     method = _known(decode.method)
-    if platform == "cpu" and method.not_on_cpu:
+    if engine.platform == "cpu" and method.not_on_cpu:
         raise SpecError(f"{decode.method!r} does not run on a CPU: {method.not_on_cpu}")
     _check(decode, method)
     if decode.method == "suffix" and find_spec("arctic_inference") is None:
         raise SpecError(
             "`suffix` needs a library that is not here", hint="pip install arctic-inference"
         )
-    said: dict[str, Option] = {"method": decode.method}
+    said: dict[str, Option] = {}
     if method.tokens is not None:
         said[TOKENS] = method.tokens
     said |= dict(decode.options)
     if draft is not None:
         said["model"] = draft.argument
-    return ["--speculative-config", json.dumps(said, separators=(",", ":"))]
+    return [*_told(decode.method, said, engine), *_counted(engine)]
+
+
+def _told(name: str, options: dict[str, Option], engine: Engine) -> list[str]:
+    said: dict[str, Option] = {"method": name, **options}
+    more: list[str] = []
+    if name == OURS:
+        given = {key: value for key, value in options.items() if key in OPTIONS}
+        said = {"method": "custom_class", TOKENS: options[TOKENS], "model": PROPOSER}
+        if given:
+            more = ["--additional-config", _json({KEY: given})]
+    _refuse_unknown(name, said, engine)
+    return ["--speculative-config", _json(said), *more]
+
+
+def _counted(engine: Engine) -> list[str]:
+    """Have each answer say how many of its drafts were kept, where the version can."""
+    return [_METRICS, "detailed"] if _METRICS in engine.flags else []
+
+
+def _refuse_unknown(name: str, said: Mapping[str, Option], engine: Engine) -> None:
+    """Raises: `SpecError` where the source of the installed vLLM shows that it would refuse."""
+    here = native()
+    if here is None:
+        return
+    version = f"{engine.distribution} {engine.version}"
+    if said["method"] not in here.methods:
+        there = ", ".join(known for known in METHODS if known in here.methods)
+        raise SpecError(f"{version} has no decoder {name!r}", hint=f"it has: {there}")
+    lacking = sorted(said.keys() - here.options)
+    if lacking:
+        raise SpecError(f"{version} knows no {', '.join(lacking)} for {name!r}")
+
+
+def _json(said: Mapping[str, object]) -> str:
+    return json.dumps(said, separators=(",", ":"))
 
 
 def _known(name: str) -> Method:
@@ -146,6 +191,11 @@ def _check(decode: Lossless, method: Method) -> None:
             raise SpecError(f"{decode.method!r} has no option {key!r}", hint=f"it has: {listed}")
         if key == TOKENS and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise SpecError(f"{decode.method!r} drafts {value!r} tokens", hint="draft 1 or more")
+    if decode.method == OURS:
+        try:
+            settings_from({key: value for key, value in decode.options if key != TOKENS})
+        except ValueError as error:
+            raise SpecError(f"the decoder {OURS!r}: {error}") from None
     if method.model and not dict(decode.options).get("model"):
         raise SpecError(
             f"{decode.method!r} needs {method.model}", hint=_form(decode.method, method)
