@@ -137,7 +137,7 @@ def test_the_first_layers_are_a_model_of_their_own(network: Network) -> None:
     np.testing.assert_allclose(logits, read.logits, rtol=0, atol=2e-5)
     again = network.share(layers=network.layers).forward([Span(0, range(4), PROMPT, 1)])[0]
     np.testing.assert_allclose(again.logits, whole.logits, rtol=0, atol=2e-5)
-    with pytest.raises(ValueError, match="first 9 of 3"):
+    with pytest.raises(ValueError, match="layers 0 to 9 of 3"):
         network.share(layers=9)
 
 

@@ -15,6 +15,8 @@ from weft.decoding.concurrent.rotary import Turns, turn
 class KvCache:
     """One buffer for all layers: [layers, 2, slots, kv_heads, columns, head_dim]; 2 is key, value.
 
+    Layers are called by their numbers in the whole model, of which the first here is `first`.
+
     Fresh columns are zero, not uninitialised: a masked NaN would still poison an attention sum.
     """
 
@@ -25,13 +27,15 @@ class KvCache:
         head_dim: int,
         dtype: torch.dtype,
         device: torch.device,
+        first: int = 0,
     ) -> None:
+        self._first = first
         shape = (layers, 2, 0, kv_heads, 0, head_dim)
         self._buffer = torch.zeros(shape, dtype=dtype, device=device)
 
     def __getitem__(self, layer: int) -> torch.Tensor:
         """One layer's view: [2, slots, kv_heads, columns, head_dim]."""
-        return self._buffer[layer]
+        return self._buffer[layer - self._first]
 
     def reserve(self, slots: int, columns: int) -> None:
         """Make room for `slots` rows of `columns` tokens, keeping what is there.
@@ -60,6 +64,12 @@ class KvCache:
         place = self._buffer[:, :, target, :, at : at + tokens]
         place[:, 0] = turn(taken[:, 0], by)
         place[:, 1] = taken[:, 1]
+
+    def put(self, slot: int, first: int, keys: torch.Tensor, values: torch.Tensor) -> None:
+        """Write [layers, kv_heads, tokens, head_dim] of each to the columns from `first` on."""
+        place = self._buffer[:, :, slot, :, first : first + keys.shape[2]]
+        place[:, 0] = keys.to(place)
+        place[:, 1] = values.to(place)
 
     def splice(self, sources: Sequence[tuple[int, int]], slot: int, columns: Sequence[int]) -> None:
         """Copy single tokens, each given as (slot, column), to `columns` of `slot`."""

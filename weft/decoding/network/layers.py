@@ -49,22 +49,23 @@ def watch(model: PreTrainedModel, layers: torch.nn.ModuleList) -> None:
         if layer not in _WATCHED:  # else it belongs to another model too, at the same place
             _WATCHED.add(layer)
             layer.register_forward_pre_hook(partial(_enter, number), with_kwargs=True)
+            layer.register_forward_hook(partial(_pass, number), with_kwargs=True)
     model.base_model.register_forward_hook(partial(_leave, len(layers)), with_kwargs=True)
 
 
-def first_layers(
-    model: PreTrainedModel, layers: torch.nn.ModuleList, count: int
+def some_layers(
+    model: PreTrainedModel, layers: torch.nn.ModuleList, first: int, last: int
 ) -> PreTrainedModel:
-    """A model of the same weights that ends after `count` layers."""
+    """A model of the same weights that has the layers `first` to `last` - 1 only."""
     config = deepcopy(model.config)
-    config.get_text_config().num_hidden_layers = count
+    config.get_text_config().num_hidden_layers = last - first
     with torch.device("meta"):
         short: PreTrainedModel = type(model)(config).eval()
     for name, module in model.named_children():
         if module is not model.base_model:
             setattr(short, name, module)
     for name, module in model.base_model.named_children():
-        kept = torch.nn.ModuleList(layers[:count]) if module is layers else module
+        kept = torch.nn.ModuleList(layers[first:last]) if module is layers else module
         setattr(short.base_model, name, kept)
     return short
 
@@ -84,6 +85,22 @@ def _enter(
     if number in step.taps:
         step.hidden[number] = hidden[0]
     return (hidden, *args[1:]), kwargs
+
+
+def _pass(
+    number: int, _layer: torch.nn.Module, _args: object, kwargs: dict[str, Any], output: Any
+) -> None:
+    step: Step | None = kwargs.get("step")
+    if step is not None and -number - 1 in step.taps:
+        step.hidden[-number - 1] = (output[0] if isinstance(output, tuple) else output)[0]
+
+
+def find_norm(model: PreTrainedModel, layers: torch.nn.ModuleList) -> torch.nn.Module | None:
+    """What comes between the last layer and the head; None where that cannot be told."""
+    children = list(model.base_model.children())
+    after = children[children.index(layers) + 1 :]
+    norms = [module for module in after if hasattr(module, "weight")]
+    return norms[0] if len(norms) == 1 else None
 
 
 def _leave(

@@ -35,7 +35,7 @@ def load_weights(path: Path, options: NetworkOptions) -> PreTrainedModel:
     """
     attention.register()
     _check_kind(AutoConfig.from_pretrained(path, local_files_only=True).get_text_config())
-    with LOADING, _quiet():
+    with LOADING, quiet():
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             path.absolute(),
             dtype=_dtype(options),
@@ -71,7 +71,7 @@ def _dtype(options: NetworkOptions) -> torch.dtype:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep transformers' progress bars off the terminal, which belongs to the program."""
     shown = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()

@@ -5,26 +5,23 @@ Knows nothing of text, sampling or requests.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
-from transformers.utils import logging as transformers_logging
+from transformers import GenerationConfig
 
 from weft.core.errors import CapabilityError
 from weft.core.ports.model import Placed
 from weft.decoding.concurrent.placement import Placement
 from weft.decoding.concurrent.rotary import Rotary, turn
-from weft.decoding.network import attention
 from weft.decoding.network.cache import KvCache
 from weft.decoding.network.cores import model_threads
-from weft.decoding.network.layers import find_layers, first_layers, watch
+from weft.decoding.network.layers import find_layers, find_norm, some_layers, watch
+from weft.decoding.network.loading import LOADING, folder_of, load_weights
 from weft.decoding.network.options import NetworkOptions
 from weft.decoding.network.packed_linear import pack_linears
 from weft.decoding.network.packing import Span, Step, pack
@@ -32,11 +29,7 @@ from weft.decoding.network.packing import Span, Step, pack
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from transformers import PretrainedConfig, PreTrainedModel
-
-# transformers swaps process-wide initialisers while it loads: two threads at once break each other,
-# and every load after them
-_LOADING = threading.Lock()
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +55,10 @@ class Reading:
 class Network:
     """A decoder-only transformer with full attention, and the cache its rows share.
 
-    Not safe to use from two threads at once.
+    `path` is the folder it was read from, if it was. Not safe to use from two threads at once.
     """
 
-    def __init__(self, model: PreTrainedModel, options: NetworkOptions) -> None:
+    def __init__(self, model: PreTrainedModel, options: NetworkOptions, first: int = 0) -> None:
         config = model.config.get_text_config()
         self._model = model
         self._heads = config.num_attention_heads
@@ -78,7 +71,9 @@ class Network:
         trained: int = config.max_position_embeddings
         self.context_tokens = min(options.max_context_tokens or trained, trained)
         self.habits = _habits(model.generation_config)
+        self.path = folder_of(model)
         self._options = options
+        self._first = first
         self._rotary: Rotary | None = None
         self._decoder = find_layers(model, self.layers)
         if self._decoder is not None:
@@ -93,18 +88,9 @@ class Network:
         Raises: `CapabilityError` for a model this class cannot run; what transformers raises when
         the files are broken.
         """
-        attention.register()
-        _check_kind(AutoConfig.from_pretrained(path, local_files_only=True).get_text_config())
-        with _LOADING, _quiet():
-            model = AutoModelForCausalLM.from_pretrained(
-                path,
-                dtype=_dtype(options),
-                attn_implementation=attention.NAME,
-                use_safetensors=True,
-                local_files_only=True,
-            )
+        model = load_weights(path, options)
         with torch.inference_mode():
-            pack_linears(model.to(options.device).eval())
+            pack_linears(model)
         return cls(model, options)
 
     def reset(self) -> None:
@@ -184,9 +170,8 @@ class Network:
         return bool((error <= tolerance * here.abs().amax(dim=(1, 2, 3))).all())
 
     def _empty_cache(self) -> KvCache:
-        return KvCache(
-            self.layers, self._kv_heads, self._head_dim, self._model.dtype, self._model.device
-        )
+        dtype, device = self._model.dtype, self._model.device
+        return KvCache(self.layers, self._kv_heads, self._head_dim, dtype, device, self._first)
 
     def forward(self, spans: Sequence[Span]) -> dict[int, Reading]:
         """Read the spans into their slots; what came of it by slot.
@@ -231,18 +216,49 @@ class Network:
             logits: torch.Tensor = self._model.get_output_embeddings()(hidden)
             return logits
 
+    def normed(self, hidden: torch.Tensor) -> torch.Tensor:
+        """What leaves the last layer, [rows, width], as the head reads it.
+
+        Raises: `CapabilityError` where the model's norm cannot be found.
+        """
+        norm = None if self._decoder is None else find_norm(self._model, self._decoder)
+        if norm is None:
+            raise CapabilityError(f"the norm of a {type(self._model).__name__} cannot be found")
+        with torch.inference_mode():
+            normed: torch.Tensor = norm(hidden)
+            return normed
+
+    def put(self, slot: int, first: int, keys: torch.Tensor, values: torch.Tensor) -> None:
+        """Write keys and values, [layers, kv_heads, tokens, head_dim], to columns from `first` on.
+
+        Keys are taken as they are, turned or not.
+        """
+        self._cache.reserve(slot + 1, first + keys.shape[2])
+        with torch.inference_mode():
+            self._cache.put(slot, first, keys, values)
+
     def share(self, layers: int) -> Network:
         """The first `layers` of the model, with its norm and head, and a cache of their own.
 
         Raises: `CapabilityError` where the layers cannot be found, `ValueError` for none or more.
         """
+        return self.part(0, layers)
+
+    def part(self, first: int, last: int) -> Network:
+        """The layers `first` to `last` - 1, with the norm and head, and a cache of their own.
+
+        They keep their numbers: what shall enter the part is a `Write` for layer `first`, and what
+        leaves it is the tap -`last`.
+
+        Raises: `CapabilityError` where the layers cannot be found, `ValueError` for none or more.
+        """
         if self._decoder is None:
             raise CapabilityError(f"the layers of a {type(self._model).__name__} cannot be found")
-        if not 0 < layers <= self.layers:
-            raise ValueError(f"the first {layers} of {self.layers} layers")
-        with _LOADING:
-            short = first_layers(self._model, self._decoder, layers)
-        return Network(short, self._options)
+        if not 0 <= first < last <= self.layers:
+            raise ValueError(f"layers {first} to {last} of {self.layers}")
+        with LOADING:
+            some = some_layers(self._model, self._decoder, first, last)
+        return Network(some, self._options, first)
 
     def _try_out(self) -> None:
         """Run one token, so that a model of another shape is refused when it is loaded."""
@@ -271,24 +287,6 @@ def _slots(spans: Sequence[Span]) -> Iterator[int]:
         yield from (stretch.slot for stretch in span.view)
 
 
-def _check_kind(config: PretrainedConfig) -> None:
-    """Refuse what rows of one flat batch cannot share: windows, states, length-dependent angles."""
-    layers = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
-    rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type")
-    if layers or rope in {"dynamic", "longrope"}:
-        raise CapabilityError(f"a local model cannot have {sorted(layers) or f'{rope} positions'}")
-
-
-def _dtype(options: NetworkOptions) -> torch.dtype:
-    if options.dtype != "auto":
-        return torch.float32 if options.dtype == "float32" else torch.bfloat16
-    if options.device != "cpu":
-        return torch.bfloat16
-    can = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    fast = can.get("avx512_bf16") or can.get("amx_bf16")
-    return torch.bfloat16 if fast else torch.float32
-
-
 def _habits(config: GenerationConfig | None) -> Habits:
     if config is None:
         return Habits(0.0, 1.0, 0, frozenset())
@@ -298,15 +296,3 @@ def _habits(config: GenerationConfig | None) -> Habits:
         return Habits(0.0, 1.0, 0, end_ids)
     temperature = 1.0 if config.temperature is None else config.temperature
     return Habits(temperature, config.top_p or 1.0, config.top_k or 0, end_ids)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers' progress bars off the terminal, which belongs to the program."""
-    shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            transformers_logging.enable_progress_bar()

@@ -26,7 +26,8 @@ class Span:
     A token stands at the position of its column, and sees its slot up to there; but for a span with
     a `placement`, which says both, and one with a `view`, which its columns end. `wants_logits`:
     of how many of the last tokens. `taps`: layers that tell what enters them; the number of layers
-    stands for what leaves the last one, normalised. The rows of `writes` are those of the span.
+    stands for what leaves the last one, normalised; -n for what leaves the first n layers, as it
+    is. The rows of `writes` are those of the span.
     """
 
     slot: int

@@ -1,0 +1,1 @@
+"""Targets that read, or are read, in another way than a plain model."""
