@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.decoding.speculative.budget.chances import Chances, Counts
 from weft.decoding.speculative.budget.curve import Curve
 from weft.decoding.speculative.budget.goodput import Goodput
-from weft.decoding.speculative.budget.sequoia import best_shape, fastest_shape
+from weft.decoding.speculative.budget.pace import Pace
+from weft.decoding.speculative.budget.sequoia import Shapes
 from weft.decoding.speculative.tree import ROOT
 
 FLAT = Curve({1: 2.0, 100: 2.0})
 chances = st.lists(st.floats(0.0, 0.6), min_size=1, max_size=3)
+
+
+def known(chances: Sequence[float]) -> Chances:
+    """As after very many tests."""
+    counts = Counts(len(chances), memory=1e9)
+    counts.tested = [1e9] * len(chances)
+    counts.held = [1e9 * chance for chance in chances]
+    return Chances((counts,), 0.5)
 
 
 def all_shapes(nodes: int) -> Iterator[tuple[int, ...]]:
@@ -41,7 +51,7 @@ def expected(parents: tuple[int, ...], ranks: list[float], depth: int) -> float 
 
 @given(chances, st.integers(0, 5), st.integers(0, 4))
 def test_no_tree_is_accepted_further(ranks: list[float], nodes: int, depth: int) -> None:
-    shape = best_shape(ranks, nodes, depth)
+    shape = Shapes(ranks).best(nodes, depth)
     assert expected(shape.parents, ranks, depth) == pytest.approx(shape.expected)
     others = [expected(parents, ranks, depth) for parents in all_shapes(len(shape.parents))]
     assert shape.expected == pytest.approx(max(value for value in others if value is not None))
@@ -50,13 +60,28 @@ def test_no_tree_is_accepted_further(ranks: list[float], nodes: int, depth: int)
         assert all(expected(p, ranks, depth) is None for p in all_shapes(len(shape.parents) + 1))
 
 
+@given(chances, st.floats(0.0, 0.5), st.floats(0.0, 0.5))
+def test_no_tree_of_any_size_is_faster(ranks: list[float], draft_s: float, slope: float) -> None:
+    def seconds(parents: tuple[int, ...], tokens: float, depth: int) -> float:
+        return (depth * draft_s + 1.0 + slope * len(parents)) / tokens
+
+    shape = Shapes(ranks).fastest(4, 4, draft_s, lambda tokens: 1.0 + slope * (tokens - 1))
+    found = seconds(shape.parents, shape.expected, shape.depth)
+    for nodes in range(5):
+        for parents in all_shapes(nodes):
+            for depth in range(nodes + 1):
+                tokens = expected(parents, ranks, depth)
+                if tokens is not None:
+                    assert found <= seconds(parents, tokens, depth) + 1e-9
+
+
 def test_a_hopeless_draft_is_no_draft() -> None:
-    shape = fastest_shape([0.0, 0.0], 4, 4, 0.1, lambda tokens: 1.0 + 0.1 * tokens)
+    shape = Shapes([0.0, 0.0]).fastest(4, 4, 0.1, lambda tokens: 1.0 + 0.1 * tokens)
     assert shape.parents == ()
 
 
 def test_a_free_and_certain_draft_is_as_deep_as_it_may_be() -> None:
-    shape = fastest_shape([1.0], 6, 6, 0.0, lambda _: 1.0)
+    shape = Shapes([1.0]).fastest(6, 6, 0.0, lambda _: 1.0)
     assert shape.parents == (ROOT, 0, 1, 2, 3, 4)
     assert shape.expected == 7.0
 
@@ -87,37 +112,72 @@ def test_times_that_are_none_are_refused(wrong: dict[int, float]) -> None:
 )
 def test_the_best_lengths_of_the_table(alpha: float, cost: float, length: int) -> None:
     """The scan for independent tests at one chance, where reading more tokens costs nothing."""
-    goodput = Goodput(FLAT, cost, 40, memory=1.0)
-    for _ in range(400):
-        goodput.observe(40, 40)
-    goodput._chances = [alpha] * 40
-    assert goodput.length() == length
+    assert Goodput(FLAT, cost, known([alpha] * 40)).length() == length
 
 
-def test_what_is_never_right_is_not_drafted_but_now_and_then() -> None:
-    goodput = Goodput(Curve({1: 1.0, 9: 2.0}), 0.1, 8, explore=8)
+def unknown(longest: int, memory: float = 16.0) -> Chances:
+    return Chances((Counts(longest, memory=memory),), 0.6)
+
+
+def test_what_is_never_right_is_drafted_ever_more_rarely() -> None:
+    goodput = Goodput(Curve({1: 1.0, 9: 2.0}), 0.1, unknown(8), explore=8)
     lengths = []
-    for _ in range(64):
+    for _ in range(1000):
         lengths.append(goodput.length())
         goodput.observe(lengths[-1], 0)
-    assert lengths[-8:-1] == [0] * 7
-    assert lengths[-1] == 4
+    drafting = [step for step, length in enumerate(lengths) if length]
+    assert len([step for step in drafting if step < 50]) <= 20
+    assert {lengths[step] for step in drafting if step >= 50} == {4}
+    assert len([step for step in drafting if step >= 50]) <= 10
+    gaps = [b - a for a, b in zip(drafting[-3:], drafting[-2:], strict=False)]
+    assert gaps == [129, 129], "the longest patience is 16 times the first"
+
+
+def test_a_drafter_with_nothing_to_say_does_not_use_up_the_trial() -> None:
+    goodput = Goodput(Curve({1: 1.0, 9: 2.0}), 0.1, known([0.0] * 8), explore=4)
+    lengths = [goodput.length()]
+    for _ in range(9):
+        goodput.observe(0, 0)
+        lengths.append(goodput.length())
+    assert lengths == [0, 0, 0, 0, 4, 4, 4, 4, 4, 4]
 
 
 def test_what_turns_right_is_drafted_again() -> None:
-    goodput = Goodput(FLAT, 0.01, 8, explore=4)
+    goodput = Goodput(FLAT, 0.01, unknown(8), explore=4)
     for _ in range(40):
         goodput.observe(goodput.length(), 0)
-    for _ in range(200):
+    for _ in range(400):
         length = goodput.length()
         goodput.observe(length, length)
     assert goodput.length() == 8
 
 
 def test_only_depths_that_were_tested_are_learnt_from() -> None:
-    goodput = Goodput(FLAT, 0.01, 4, memory=2.0)
-    before = goodput.chances
-    goodput.observe(4, 1)
-    assert goodput.chances[0] > before[0]
-    assert goodput.chances[1] < before[1]
-    assert goodput.chances[2:] == before[2:]
+    learning = unknown(4)
+    learning.observe(4, 1)
+    first, second, third, fourth = learning.each(4)
+    assert first > 0.6
+    assert second < first
+    assert third == fourth == second, "as the one above"
+
+
+def test_few_tests_of_one_count_little_against_many_of_all() -> None:
+    wide, own = Counts(1, memory=1000.0), Counts(1, memory=32.0)
+    for _ in range(500):
+        wide.add(1, 1)
+    both = Chances((wide, own), 0.5)
+    own.add(1, 0)
+    assert both.each(1)[0] > 0.75
+    for _ in range(40):
+        own.add(1, 0)
+    assert both.each(1)[0] < 0.2
+
+
+def test_a_sequence_begins_with_what_the_others_of_the_method_showed() -> None:
+    pace = Pace(Curve({1: 1.0, 2: 1.3, 9: 3.4}), 0.0, 8)
+    assert pace.lengths().length() > 0
+    for _ in range(5):
+        lengths = pace.lengths()
+        for _ in range(30):
+            lengths.observe(lengths.length(), 0)
+    assert pace.lengths().length() == 0

@@ -8,60 +8,51 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.decoding.speculative.budget.chances import Chances
 from weft.decoding.speculative.budget.curve import Curve
 
-_HOPE: Final = 0.7
-"""The chance of a depth that was never tested."""
+_RAREST: Final = 16
+"""Exploring that never succeeds gets rarer by up to this factor."""
 
 
 class Goodput:
-    """Chooses lengths from 0, which is plain decoding, to `longest`.
+    """Implements `Lengths`: from 0, which is plain decoding, to as deep as `chances` go.
 
-    `draft_cost` is what one drafted token takes, in passes of the target over one. `memory` is how
-    many tests the running chance of a depth remembers. Every `explore` steps at least half of
-    `longest` is drafted, so that a text that turns predictable is noticed.
+    `draft_cost` is what one drafted token takes, in passes of the target over one. A text that
+    turns predictable is noticed: after `explore` steps without a draft half of the longest is
+    asked for, until there is one; every time that it is all wrong, the next comes twice as late.
     """
 
     def __init__(
-        self,
-        curve: Curve,
-        draft_cost: float,
-        longest: int,
-        *,
-        memory: float = 16.0,
-        explore: int = 32,
+        self, curve: Curve, draft_cost: float, chances: Chances, *, explore: int = 32
     ) -> None:
         self._curve = curve
         self._draft_cost = draft_cost
-        self._longest = longest
-        self._rate = 1.0 / memory
+        self._chances = chances
         self._explore = explore
-        self._chances = [_HOPE] * longest
-        self._steps = 0
-
-    @property
-    def chances(self) -> tuple[float, ...]:
-        """Of each depth: how likely a token there is accepted, given that those before it are."""
-        return tuple(self._chances)
+        self._patience = explore
+        self._idle = 0
 
     def length(self) -> int:
         """How many tokens to draft now. Depends on the past only, so the text keeps its law."""
-        self._steps += 1
-        best = max(range(self._longest + 1), key=self.expected)
-        if self._steps % self._explore == 0:
-            return max(best, (self._longest + 1) // 2)
+        expected, best, most = 1.0, 0, 1.0
+        for length, reached in enumerate(self._chances.reached(self._chances.depths), 1):
+            expected += reached
+            pays = expected / (length * self._draft_cost + self._curve(length + 1))
+            if pays > most:
+                best, most = length, pays
+        if best == 0 and self._idle >= self._patience:
+            return (self._chances.depths + 1) // 2
         return best
-
-    def expected(self, length: int) -> float:
-        """Tokens a pass over one token's time, when so many are drafted."""
-        tokens, survives = 1.0, 1.0
-        for chance in self._chances[:length]:
-            survives *= chance
-            tokens += survives
-        return tokens / (length * self._draft_cost + self._curve(length + 1))
 
     def observe(self, drafted: int, accepted: int) -> None:
         """Of `drafted` tokens the first `accepted` were accepted; the one after them was tested."""
-        for depth in range(min(drafted, accepted + 1, self._longest)):
-            held = 1.0 if depth < accepted else 0.0
-            self._chances[depth] += self._rate * (held - self._chances[depth])
+        self._chances.observe(drafted, accepted)
+        if not drafted:
+            self._idle += 1
+            return
+        if accepted:
+            self._patience = self._explore
+        elif self._idle >= self._patience:
+            self._patience = min(2 * self._patience, _RAREST * self._explore)
+        self._idle = 0

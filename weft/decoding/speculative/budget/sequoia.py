@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from weft.decoding.speculative.tree import ROOT
 
@@ -20,75 +19,81 @@ class Shape:
     expected: float
 
     @property
-    def depth(self) -> int:
-        """Drafting steps that it takes."""
+    def depths(self) -> list[int]:
+        """[1 + nodes]: 0 for the root."""
         depths = [0]
         for parent in self.parents:
             depths.append(depths[parent + 1] + 1)
-        return max(depths)
+        return depths
+
+    @property
+    def depth(self) -> int:
+        """Drafting steps that it takes."""
+        return max(self.depths)
 
 
-def best_shape(ranks: Sequence[float], nodes: int, depth: int) -> Shape:
-    """The best tree of `nodes` drafted tokens, at most `depth` deep.
-
-    `ranks[b]`: how likely the child of rank b is the one that is accepted. Fewer nodes where no
-    more fit.
+class Shapes:
+    """The best trees for one acceptance vector: `ranks[b]` is how likely the child of rank b is the
+    one that is accepted, wherever its parent stands. What is found for one size serves the others.
     """
-    ranks = tuple(ranks)
-    nodes = min(nodes, _room(len(ranks), depth, nodes))
 
-    @cache
-    def below(count: int, levels: int, rank: int) -> tuple[float, int]:
+    def __init__(self, ranks: Sequence[float]) -> None:
+        self._ranks = tuple(ranks)
+        self._known: dict[tuple[int, int, int], tuple[float, int]] = {}
+
+    def best(self, nodes: int, depth: int) -> Shape:
+        """Of `nodes` drafted tokens, at most `depth` deep. Fewer nodes where no more fit."""
+        nodes = min(nodes, _room(len(self._ranks), depth, nodes))
+        parents: list[int] = []
+        self._lay_out(parents, ROOT, nodes, depth)
+        return Shape(tuple(parents), 1.0 + self._below(nodes, depth, 0)[0])
+
+    def fastest(
+        self, nodes: int, depth: int, draft_s: float, target_s: Callable[[int], float]
+    ) -> Shape:
+        """The tree that takes the least time a token, of up to `nodes`, and up to `depth` deep.
+
+        `draft_s` is what a level takes to draft, `target_s` what a pass over so many tokens does. A
+        tree without nodes is plain decoding.
+        """
+        sizes = [(0, 0), *((n, d) for d in range(1, depth + 1) for n in range(d, nodes + 1))]
+        tokens = {(n, d): 1.0 + self._below(n, d, 0)[0] for n, d in sizes}
+
+        def seconds_a_token(size: tuple[int, int]) -> float:
+            if tokens[size] < 1.0:  # so many do not fit
+                return float("inf")
+            return (size[1] * draft_s + target_s(1 + size[0])) / tokens[size]
+
+        return self.best(*min(sizes, key=seconds_a_token))
+
+    def _below(self, count: int, levels: int, rank: int) -> tuple[float, int]:
         """The best of `count` nodes as children from `rank` on, with all below them; how many of
         them the first child takes.
         """
         if not count:
             return 0.0, 0
-        if not levels or rank == len(ranks):
+        if not levels or rank == len(self._ranks):
             return float("-inf"), 0
-        return max(
-            (
-                ranks[rank] * (1.0 + below(size - 1, levels - 1, 0)[0])
-                + below(count - size, levels, rank + 1)[0],
-                size,
+        found = self._known.get((count, levels, rank))
+        if found is None:
+            found = max(
+                (
+                    self._ranks[rank] * (1.0 + self._below(size - 1, levels - 1, 0)[0])
+                    + self._below(count - size, levels, rank + 1)[0],
+                    size,
+                )
+                for size in range(1, count + 1)
             )
-            for size in range(1, count + 1)
-        )
+            self._known[count, levels, rank] = found
+        return found
 
-    parents: list[int] = []
-
-    def lay_out(parent: int, count: int, levels: int, rank: int) -> None:
+    def _lay_out(self, parents: list[int], parent: int, count: int, levels: int) -> None:
+        rank = 0
         while count:
-            size = below(count, levels, rank)[1]
+            size = self._below(count, levels, rank)[1]
             parents.append(parent)
-            lay_out(len(parents) - 1, size - 1, levels - 1, 0)
+            self._lay_out(parents, len(parents) - 1, size - 1, levels - 1)
             count, rank = count - size, rank + 1
-
-    lay_out(ROOT, nodes, depth, 0)
-    return Shape(tuple(parents), 1.0 + below(nodes, depth, 0)[0])
-
-
-def fastest_shape(
-    ranks: Sequence[float],
-    nodes: int,
-    depth: int,
-    draft_s: float,
-    target_s: Callable[[int], float],
-) -> Shape:
-    """The tree that takes the least time a token: `draft_s` a level, `target_s` of a pass over all.
-
-    A tree without nodes is plain decoding.
-    """
-    shapes = {
-        shape.parents: shape
-        for levels in range(depth + 1)
-        for count in range(nodes + 1)
-        for shape in (best_shape(ranks, count, levels),)
-    }
-    return min(
-        shapes.values(),
-        key=lambda s: (s.depth * draft_s + target_s(1 + len(s.parents))) / s.expected,
-    )
 
 
 def _room(width: int, depth: int, enough: int) -> int:

@@ -1,0 +1,85 @@
+"""What a method would have taken to write a text that is known: no model is asked.
+
+Exact in passes and in what they read, where the rule is `Match`; time is what was measured of
+passes, and what the clock says of drafts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.core.ports.clock import Clock
+from weft.decoding.speculative.asked import Asked, begun
+from weft.decoding.speculative.budget.costs import Costs
+from weft.decoding.speculative.draft import Draft
+from weft.decoding.speculative.method import Method
+from weft.decoding.speculative.tree import ROOT, DraftTree
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """`tokens` were written in `forwards` passes, of which `drafting` read `nodes` drafted tokens.
+
+    `seconds`: as the passes were measured, and drafting was timed.
+    """
+
+    tokens: int
+    forwards: int
+    drafting: int
+    nodes: int
+    seconds: float
+
+    @property
+    def tokens_per_s(self) -> float:
+        """0 for a text of nothing."""
+        return self.tokens / self.seconds if self.seconds else 0.0
+
+
+def replayed(
+    method: Method,
+    prompt: Sequence[int],
+    text: Sequence[int],
+    costs: Costs,
+    clock: Clock,
+    asked: Asked | None = None,
+) -> Replay:
+    """Write `text` after `prompt` as the method would, alone in its batch.
+
+    Raises: what a drafter raises.
+    """
+    drafter = begun(method, asked or Asked())
+    lengths = method.lengths()
+    drafter.extend(prompt)
+    at = forwards = drafting = nodes = 0
+    seconds = 0.0
+    while at < len(text):
+        before = clock.now()
+        room = len(text) - at - 1
+        (draft,) = method.propose([(drafter, min(lengths.length(), room))])
+        if not isinstance(draft, Draft):
+            raise draft
+        tree = draft.tree.clipped(room)
+        seconds += clock.now() - before
+        accepted = _followed(tree, text[at:])
+        written = text[at : at + accepted + 1]
+        context = len(prompt) + at
+        seconds += costs.second(context) * costs.curve(context)(1 + len(tree))
+        forwards, drafting, nodes = forwards + 1, drafting + bool(tree.tokens), nodes + len(tree)
+        lengths.observe(int(tree.depths.max()), accepted)
+        drafter.extend(written)
+        at += len(written)
+    method.end(drafter)
+    return Replay(len(text), forwards, drafting, nodes, seconds)
+
+
+def _followed(tree: DraftTree, text: Sequence[int]) -> int:
+    """How many tokens of `text` from its beginning a draft has on one way down."""
+    node = ROOT
+    for count, token in enumerate(text):
+        below = (child for child in tree.children(node) if tree.tokens[child] == token)
+        found = next(below, None)
+        if found is None:
+            return count
+        node = found
+    return len(text)

@@ -1,0 +1,100 @@
+"""`decode: auto`: chooses, step by step, whether to draft at all, with which drafter, how much."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from weft.core.errors import CapabilityError, SpecError
+from weft.decoding.speculative import presets
+from weft.decoding.speculative.accept.match import Match
+from weft.decoding.speculative.artefact import Fingerprint
+from weft.decoding.speculative.budget import shelf
+from weft.decoding.speculative.budget.costs import Costs
+from weft.decoding.speculative.budget.here import costs_of
+from weft.decoding.speculative.choose.arm import Arm
+from weft.decoding.speculative.choose.choice import Choice
+from weft.decoding.speculative.choose.history import History
+from weft.decoding.speculative.method import Method
+from weft.decoding.speculative.options import switch, text
+from weft.decoding.speculative.preset import Options, Preset
+
+if TYPE_CHECKING:
+    from weft.decoding.network.network import Network
+
+FREE: Final = ("lookup", "suffix", "hybrid")
+"""They look at tokens only: a draft takes thousandths of a pass."""
+PAID: Final = ("eagle", "medusa", "draft_model", "self_draft", "sequoia")
+"""Their drafts take a model's time; none of them reads rows beside its drafts."""
+USUAL: Final = ("lookup", "suffix")
+ASSUMED: Final = Costs({1: {1: 0.03, 2: 0.036, 4: 0.045, 8: 0.066, 16: 0.105, 64: 0.4}})
+"""Where nothing is measured, so that every run chooses alike: a small model on one core."""
+TRAINED: Final = ("eagle", "medusa")
+"""Used too where weft comes with their weights for the model: the first of them that it has."""
+
+
+def _make(network: Network, options: Options) -> Method:
+    arms = [_arm(name, network, options) for name in _named(options)] or _usual(network, options)
+    name = Fingerprint.of(network).digest[:32]
+    keeps = switch(options, "remember", default=True)
+    kept = shelf.shelf() / f"choices-{name}.json" if keeps else None
+    costs = costs_of(network) if switch(options, "measured", default=True) else ASSUMED
+    return Choice(arms, costs, _history(kept), kept=kept)
+
+
+def _named(options: Options) -> Sequence[str]:
+    """The arms that were asked for, joined by `+`; none: the usual ones."""
+    names = (text(options, "among") or "").split("+")
+    known = (*FREE, *PAID)
+    for name in filter(None, names):
+        if name not in known:
+            raise SpecError(f"auto cannot choose {name!r}", hint=f"among: {', '.join(known)}")
+    return list(dict.fromkeys(filter(None, names)))
+
+
+def _arm(name: str, network: Network, options: Options) -> Arm:
+    preset = presets.preset(name)
+    given = {key: options[key] for key in ("model",) if key in options and key in preset.options}
+    method = preset.make(network, given)
+    if not isinstance(method.acceptor, Match):
+        raise SpecError(f"auto cannot choose {name!r} with its rule", hint="leave out `sample`")
+    return Arm(method, free=name in FREE)
+
+
+def _usual(network: Network, options: Options) -> list[Arm]:
+    arms = [_arm(name, network, {}) for name in USUAL]
+    if "model" in options:
+        return [*arms, _arm("draft_model", network, options)]
+    for name in TRAINED:
+        try:
+            return [*arms, _arm(name, network, {})]
+        except CapabilityError:  # no weights for this model come with weft
+            continue
+    return arms
+
+
+def _history(kept: Path | None) -> History:
+    """What was learnt here before; else what weft comes with."""
+    history = History()
+    if kept is not None and history.restore(shelf.read(kept)):
+        return history
+    return shipped()
+
+
+def shipped() -> History:
+    """What was measured of the drafters when weft was made, by kind of request."""
+    history = History()
+    measured = files("weft.decoding.speculative.choose").joinpath("measured.json")
+    history.restore(json.loads(measured.read_text("utf-8")))
+    return history
+
+
+PRESET = Preset(
+    "auto",
+    "chooses by measured history whether to draft, with which drafter, and how much",
+    _make,
+    options=("among", "model", "measured", "remember"),
+)
