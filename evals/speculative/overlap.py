@@ -1,0 +1,316 @@
+"""Draft and target side by side: how much of the time both work, and how much of it is for nothing.
+
+The embedded model's first layers draft for the whole of it. In the cases `threads_*` both share the
+cores of this machine, so what overlaps also slows the other down; in `own_devices_*` the same runs
+are played on a virtual clock with the passes' measured times, as if each had a device of its own.
+
+    draft_model   the draft, then the pass, one after the other
+    pearl         the draft of the next step while the target reads the last
+    llmcad        a tree, and its best path drafted on meanwhile
+    pipeinfer     the target in two stages, drafts without end, runs called off early
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from evals.engine.rows import Lookup, Row
+from evals.planning.effort import Effort, Skipped
+from evals.speculative.cases import CASES
+from evals.speculative.cases.prompt import Prompt
+from evals.speculative.single import Model
+from weft.core.errors import ModelNotFound
+from weft.core.ports.clock import SystemClock
+from weft.decoding.network.network import Network
+from weft.decoding.network.packing import Span
+from weft.decoding.speculative.chance import Keyed
+from weft.decoding.speculative.drafters.cascade.method import Cascade
+from weft.decoding.speculative.drafters.model.cache import DraftCache, Reader
+from weft.decoding.speculative.drafters.model.drafter import ModelDrafts
+from weft.decoding.speculative.drafters.overlapped.gamma import Gamma
+from weft.decoding.speculative.drafters.overlapped.method import Overlapped
+from weft.decoding.speculative.drafters.overlapped.pearl import Pearl
+from weft.decoding.speculative.drafters.overlapped.worker import Threaded, Worker
+from weft.decoding.speculative.executor.head import Head
+from weft.decoding.speculative.executor.pipeline import Pipeline, Threads
+from weft.decoding.speculative.executor.pipelined import PipelinedDecoding
+from weft.decoding.speculative.executor.recorded import Recorded
+from weft.decoding.speculative.executor.simulated import Beside, Costed, Simulated, VirtualClock
+from weft.decoding.speculative.executor.stages import NetworkStage, cut
+from weft.decoding.speculative.executor.timeline import (
+    Interval,
+    Timeline,
+    busy_s,
+    cancelled_tokens,
+    drawn,
+    overlap_s,
+)
+from weft.decoding.speculative.law import Shaping
+from weft.decoding.speculative.loop import Decoding, Limits
+from weft.decoding.speculative.method import Method
+from weft.decoding.speculative.network_target import NetworkTarget
+from weft.decoding.speculative.speculation import Speculation
+from weft.serving.weights import locate
+
+MODEL: Final = "smollm2-135m-instruct"
+LAYERS: Final = 10
+STAGES: Final = 2
+LONGEST: Final = 6
+SYSTEMS: Final = ("autoregressive", "draft_model", "pearl", "llmcad", "pipeinfer")
+_CASES: Final = ("agent_quoting", "agent_plans")
+_SLOTS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One answer: its tokens, the time it took, and who worked when.
+
+    thrown_away: drafted tokens that the target never read, or whose run was called off.
+    """
+
+    tokens: tuple[int, ...]
+    seconds: float
+    intervals: Sequence[Interval]
+    thrown_away: int
+    forwards: int
+
+    @property
+    def draft(self) -> list[Interval]:
+        """What the draft model did."""
+        return [kept for kept in self.intervals if kept.who == "draft"]
+
+    @property
+    def target(self) -> list[Interval]:
+        """What the target did, all stages together."""
+        return [kept for kept in self.intervals if kept.who != "draft"]
+
+
+@dataclass(slots=True)
+class Machine:
+    """The weights, and how to let things happen: in threads, or on a clock that is told to go on.
+
+    seconds: by tokens what a pass takes, of the draft, of the target and of one of its stages.
+    """
+
+    network: Network
+    short: Network
+    stages: Sequence[NetworkStage]
+    draft_s: float = 0.0
+    target_s: float = 0.0
+    virtual: bool = False
+    clock: VirtualClock = field(default_factory=VirtualClock)
+
+    def now(self) -> float:
+        """Seconds, of whichever clock."""
+        return self.clock.now() if self.virtual else SystemClock().now()
+
+    def cache(self, timeline: Timeline) -> DraftCache:
+        """The draft model, with nothing in it."""
+        self.short.reset()
+        reader: Reader = self.short
+        if self.virtual:
+            reader = Costed(self.short, self.clock, lambda _tokens: self.draft_s)
+        return DraftCache(reader, self.network.vocabulary_size, timeline)
+
+    def worker(self) -> Worker:
+        """Who drafts beside the target."""
+        return Beside(self.clock) if self.virtual else Threaded("overlap")
+
+    def pipeline(self, timeline: Timeline) -> Pipeline:
+        """The stages, with nothing in them."""
+        if not self.virtual:
+            return Threads(self.stages, timeline)
+        each_s = self.target_s / len(self.stages)
+        return Simulated(self.stages, self.clock, lambda _number, _tokens: each_s, timeline)
+
+    def passes(self, _tokens: int) -> None:
+        """A pass of the target begins."""
+        if self.virtual:
+            self.clock.pass_by(self.target_s)
+
+
+def rows(quick: bool) -> list[dict[str, Any]]:
+    """All rows. Raises: `Skipped` where the model is not on this machine."""
+    effort = Effort(quick)
+    model, machine = _made()
+    found: list[Row] = [
+        Row("threads", "first_layers", "draft_pass_s", machine.draft_s, "s"),
+        Row("threads", "target", "target_pass_s", machine.target_s, "s"),
+    ]
+    for virtual in (False, True):
+        machine.virtual = virtual
+        for case in _CASES:
+            prompts = [prompt for prompt in CASES[case](effort.of(2, 6)) if prompt.free]
+            name = f"{'own_devices' if virtual else 'threads'}_{case}"
+            found += _case_rows(name, _answers(machine, model, prompts, effort.of(24, 64)))
+    return [
+        {"case": r.case, "system": r.system, "metric": r.metric, "value": r.value, "unit": r.unit}
+        for r in found
+    ]
+
+
+def panel(axes: Any, figures: Lookup) -> None:
+    """Of each system, how much of the target's time the draft model works too."""
+    names = [name for name in SYSTEMS if name != "autoregressive"]
+    for shift, case in enumerate((f"threads_{_CASES[0]}", f"own_devices_{_CASES[0]}")):
+        values = [figures(case, name, "overlap_share") or 0.0 for name in names]
+        places = [place + 0.4 * shift for place in range(len(names))]
+        axes.bar(places, values, 0.38, label=case)
+    axes.set_xticks([place + 0.2 for place in range(len(names))], names)
+    axes.set_title("share of the target's time in which the draft works too")
+    axes.legend(frameon=False)
+
+
+def plot(path: Path) -> None:
+    """Draw who worked when for the same answer in all systems. Raises: `ImportError`, `Skipped`."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    model, machine = _made()
+    prompt = next(prompt for prompt in CASES[_CASES[0]](4) if prompt.free)
+    figure, axes = plt.subplots(
+        len(SYSTEMS), 2, figsize=(14, 9), layout="constrained", sharex="col"
+    )
+    for column, virtual in enumerate((False, True)):
+        machine.virtual = virtual
+        for line, system in enumerate(SYSTEMS):
+            run = _run(system, machine, model.encoded(prompt), 24)
+            where = "a device each" if virtual else "threads on one machine"
+            _bars(axes[line][column], f"{system}, {where}", run.intervals)
+            print(f"{system}, {where}\n{drawn(run.intervals)}", flush=True)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _bars(axes: Any, title: str, intervals: Sequence[Interval]) -> None:
+    names = sorted({kept.who for kept in intervals}, reverse=True)
+    first = min(kept.start_s for kept in intervals)
+    for height, name in enumerate(names):
+        for what, colour in (("useful", "tab:green"), ("cancelled", "tab:red")):
+            bars = [
+                (kept.start_s - first, kept.end_s - kept.start_s)
+                for kept in intervals
+                if kept.who == name and kept.what == what
+            ]
+            axes.broken_barh(bars, (height - 0.4, 0.8), color=colour, edgecolor="white")
+    axes.set_yticks(range(len(names)), names)
+    axes.set_title(title, fontsize=9)
+    axes.set_xlabel("s")
+
+
+def _made() -> tuple[Model, Machine]:
+    try:
+        model = Model(locate(MODEL))
+    except ModelNotFound as missing:
+        raise Skipped(str(missing)) from missing
+    network = model.network
+    machine = Machine(network, network.share(layers=LAYERS), cut(network, STAGES))
+    machine.draft_s, machine.target_s = _pass_s(machine.short), _pass_s(network)
+    return model, machine
+
+
+def _pass_s(network: Network) -> float:
+    """What a pass over one token takes, behind a hundred others."""
+    network.forward([Span(0, range(100), range(1000, 1100), 0)])
+    taken = []
+    for _ in range(12):
+        begun = time.perf_counter()
+        network.forward([Span(0, (100,), (500,), 1)])
+        taken.append(time.perf_counter() - begun)
+    return median(taken)
+
+
+def _answers(
+    machine: Machine, model: Model, prompts: Sequence[Prompt], most: int
+) -> Iterator[dict[str, Run]]:
+    """Of every prompt the answers of all systems, which take turns in going first."""
+    for number, prompt in enumerate(prompts):
+        print(f"overlap {prompt.id}", file=sys.stderr, flush=True)
+        shift = number % len(SYSTEMS)
+        tokens = model.encoded(prompt)
+        yield {
+            name: _run(name, machine, tokens, most) for name in (*SYSTEMS[shift:], *SYSTEMS[:shift])
+        }
+
+
+def _case_rows(case: str, answers: Iterator[dict[str, Run]]) -> Iterator[Row]:
+    prompts = list(answers)
+    for system in SYSTEMS:
+        runs = [answer[system] for answer in prompts]
+        plain = [answer["autoregressive"] for answer in prompts]
+        tokens = sum(len(run.tokens) for run in runs)
+        target = sum(busy_s(run.target) for run in runs)
+        both = sum(overlap_s(run.draft, run.target) for run in runs)
+        same = [run.tokens == other.tokens for run, other in zip(runs, plain, strict=True)]
+        ratios = [other.seconds / run.seconds for run, other in zip(runs, plain, strict=True)]
+        lost = sum(cancelled_tokens(run.draft) for run in runs)
+        yield Row(case, system, "identical_outputs", sum(same) / len(same), "share")
+        yield Row(case, system, "overlap_share", both / target, "share")
+        yield Row(case, system, "cancelled_tokens", sum(r.thrown_away for r in runs), "tokens")
+        yield Row(case, system, "drafted_in_vain", lost, "tokens")
+        yield Row(case, system, "tokens", tokens, "tokens")
+        forwards = sum(run.forwards for run in runs)
+        yield Row(case, system, "tokens_per_target_forward", tokens / forwards, "tokens")
+        yield Row(case, system, "wall_ratio", median(ratios), "x")
+
+
+def _run(system: str, machine: Machine, prompt: Sequence[int], most: int) -> Run:
+    machine.clock.set(0.0)
+    timeline = Timeline(machine.now)
+    limits = Limits(most, machine.network.habits.end_ids)
+    begun = machine.now()
+    if system == "pipeinfer":
+        return _pipelined(machine, timeline, prompt, limits, begun)
+    method = _method(system, machine, timeline)
+    target = NetworkTarget(machine.network, Shaping(0.0), _SLOTS - 1)
+    for _ in target.begin(prompt):
+        machine.passes(0)
+    speculation = Speculation(method, machine.network.vocabulary_size)
+    speculation.extend(prompt)
+    recorded = Recorded(target, timeline, machine.passes)
+    decoding = Decoding(recorded, speculation, Keyed(0), limits)
+    tokens = tuple(token for step in decoding for token in step)
+    assert speculation.fallback is None, speculation.fallback
+    seconds = machine.now() - begun
+    method.close()
+    thrown = getattr(method, "thrown_away", 0)
+    return Run(tokens, seconds, timeline.intervals, thrown, decoding.counters.forwards)
+
+
+def _pipelined(
+    machine: Machine, timeline: Timeline, prompt: Sequence[int], limits: Limits, begun: float
+) -> Run:
+    head = Head(prompt, Shaping(0.0), Keyed(0), limits, lanes=3)
+    decoding = PipelinedDecoding(head, machine.pipeline(timeline), machine.cache(timeline))
+    with closing(decoding):
+        tokens = tuple(token for step in decoding for token in step)
+        seconds = machine.now() - begun
+    thrown = head.cancelled.tokens
+    return Run(tokens, seconds, timeline.intervals, thrown, head.counters.forwards)
+
+
+def _method(system: str, machine: Machine, timeline: Timeline) -> Method:
+    cache, words = machine.cache(timeline), machine.network.vocabulary_size
+    gamma = Gamma(3, LONGEST, machine.now)
+    if system == "pearl":
+        return Overlapped(system, cache, machine.worker(), gamma, Pearl(), machine.now, LONGEST)
+    if system == "llmcad":
+        return Cascade(system, cache, machine.worker(), gamma, machine.now, LONGEST)
+    most = 0 if system == "autoregressive" else LONGEST
+    return ModelDrafts(system, cache, words, most, confidence=0.4)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Draw who works when.")
+    parser.add_argument("--plot", type=Path, default=Path("overlap.png"))
+    plot(parser.parse_args().plot)

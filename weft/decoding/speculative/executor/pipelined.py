@@ -1,0 +1,129 @@
+"""PipeInfer (arXiv 2407.11798): the target in stages, and never a stage without work while the
+draft model has something to say.
+
+One sequence. Knows no text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from weft.decoding.speculative.drafters.model.cache import DraftCache
+from weft.decoding.speculative.drafters.model.choice import Chosen, Likeliest
+from weft.decoding.speculative.drafters.overlapped.continuous import Cutoff
+from weft.decoding.speculative.executor.head import Head
+from weft.decoding.speculative.executor.pipeline import Pipeline
+from weft.decoding.speculative.executor.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineOptions:
+    """`batch`: most tokens of a drafted run. `split`: how probable the second choice of the draft
+    model must be, that a run of its own reads it.
+    """
+
+    batch: int = 4
+    cutoff: Cutoff = field(default_factory=Cutoff)
+    split: float = 0.8
+
+
+class PipelinedDecoding:
+    """Iterate over it: the tokens of each result. The newest token is always on its way.
+
+    Whenever a result is there, it is looked at; else another few tokens are drafted and sent
+    behind the others, while the draft model is sure enough; else the next result is waited for.
+    """
+
+    def __init__(
+        self,
+        head: Head,
+        pipeline: Pipeline,
+        cache: DraftCache,
+        options: PipelineOptions | None = None,
+    ) -> None:
+        self.head = head
+        self.drafted = 0
+        """Tokens sent as drafts, alternatives included."""
+        self._pipeline = pipeline
+        self._cache = cache
+        self._options = options or PipelineOptions()
+        self._line = cache.open()
+        self._line.extend(head.text)
+        self._choice = Likeliest()
+        self._stuck = False
+        self._chosen: dict[int, list[Chosen]] = {}
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        for run in [] if self.head.done else self.head.opening():
+            self._pipeline.send(run)
+        while not self.head.done:
+            result = self._pipeline.poll()
+            if result is None:
+                if self._speculated():
+                    continue
+                result = self._pipeline.wait()
+            tokens, runs = self.head.result(result.run, result.logits)
+            self._account(result.run, len(tokens))
+            for run in runs:
+                self._pipeline.send(run)
+            if tokens:
+                self._line.extend(tokens)
+                self._stuck = False
+                yield tokens
+
+    def close(self) -> None:
+        """Stop the stages and let go of the draft's slot."""
+        self._pipeline.close()
+        for run in self.head.flight:
+            self.head.cancel(run)
+            self._account(run, 0)
+        self._cache.close(self._line)
+
+    def _speculated(self) -> bool:
+        """Whether a few more tokens were drafted and sent."""
+        head, options = self.head, self._options
+        least = options.cutoff(head.speculative, head.misses)
+        if self._stuck or least >= 1.0:
+            return False
+        chosen: list[Chosen] = []
+        ahead = head.ahead
+        while len(chosen) < min(options.batch, head.room) and self._cache.fits(
+            self._line, len(ahead) + len(chosen)
+        ):
+            tokens = (*ahead, *(each.token for each in chosen))
+            [logits] = self._cache.read([(self._line, tokens)])
+            found = self._choice.choose(logits, len(self._line) + len(tokens), self._cache.stamp)
+            if found.confidence < least:
+                if self._cache.timeline is not None:
+                    self._cache.timeline.discard(found.stamp)
+                break
+            chosen.append(found)
+        self._stuck = not chosen
+        if chosen:
+            self._send(len(ahead), chosen)
+        return bool(chosen)
+
+    def _send(self, place: int, chosen: list[Chosen]) -> None:
+        runs = [self.head.drafted([each.token for each in chosen])]
+        self._chosen[runs[0].number] = chosen
+        for offset, each in enumerate(chosen):
+            token, probability = each.runner_up
+            if probability > self._options.split:
+                other = self.head.alternative(place + offset, token)
+                runs += [] if other is None else [other]
+        for run in runs:
+            self.drafted += len(run.tokens)
+            self._pipeline.send(run)
+
+    def _account(self, run: Run, written: int) -> None:
+        """Put on the timeline what of a run came to nothing: all of it, or what was rejected."""
+        chosen = self._chosen.pop(run.number, [])
+        held = 0 if run.cancelled else max(1, written)
+        timeline = self._cache.timeline
+        if timeline is None or run.kind == "prompt":
+            return
+        for stamp in run.stamps:
+            timeline.discard(stamp, max(0, len(run.tokens) - held))
+        for each in chosen[held:]:
+            timeline.discard(each.stamp)

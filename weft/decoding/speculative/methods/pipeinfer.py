@@ -1,0 +1,45 @@
+"""PipeInfer (arXiv 2407.11798) within a server: drafts without end, and a target that never waits.
+
+Its pipeline of stages, for one sequence, is `executor.pipelined`.
+"""
+
+from __future__ import annotations
+
+from weft.core.ports.clock import SystemClock
+from weft.decoding.network.network import Network
+from weft.decoding.speculative.drafters.overlapped.continuous import Continuous, Cutoff
+from weft.decoding.speculative.drafters.overlapped.gamma import Gamma
+from weft.decoding.speculative.drafters.overlapped.method import Overlapped
+from weft.decoding.speculative.method import Method
+from weft.decoding.speculative.methods.pearl import OPTIONS, draft_cache, worker
+from weft.decoding.speculative.options import share, whole
+from weft.decoding.speculative.preset import Options, Preset
+from weft.decoding.speculative.speculation import MOST_NODES
+
+
+def _make(network: Network, options: Options) -> Method:
+    longest = whole(options, "num_speculative_tokens", 16, 1, MOST_NODES)
+    now = SystemClock().now
+    cutoff = Cutoff(
+        share(options, "accept", 0.001),
+        share(options, "recovery", 0.4),
+        share(options, "decay", 0.01),
+    )
+    return Overlapped(
+        "pipeinfer",
+        draft_cache(network, options),
+        worker("pipeinfer", options),
+        Gamma(longest, longest, now, adaptive=False),
+        Continuous(cutoff, whole(options, "batch", 4, 1, MOST_NODES), longest),
+        now,
+        longest,
+    )
+
+
+PRESET = Preset(
+    "pipeinfer",
+    "a draft model that never stops, and a target that never waits for it (PipeInfer)",
+    _make,
+    needs="a draft model: model=FOLDER, else the target's first `layers`",
+    options=(*OPTIONS, "batch", "accept", "recovery", "decay"),
+)
