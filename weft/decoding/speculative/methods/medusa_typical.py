@@ -1,0 +1,26 @@
+"""Medusa with typical acceptance: what is not unlikely stays. Not the target's law any more."""
+
+from __future__ import annotations
+
+from weft.decoding.network.network import Network
+from weft.decoding.speculative.accept.typical import Typical
+from weft.decoding.speculative.method import Method
+from weft.decoding.speculative.methods.medusa import make_medusa
+from weft.decoding.speculative.options import share
+from weft.decoding.speculative.preset import Options, Preset
+
+
+def _make(network: Network, options: Options) -> Method:
+    usual = Typical()
+    rule = Typical(share(options, "epsilon", usual.epsilon), share(options, "delta", usual.delta))
+    return make_medusa("medusa_typical", network, options, rule)
+
+
+PRESET = Preset(
+    "medusa_typical",
+    "Medusa's heads, whose guesses stay where they are not unlikely: lossy",
+    _make,
+    lossless=False,
+    needs="heads trained for the model",
+    options=("num_speculative_tokens", "model", "epsilon", "delta"),
+)

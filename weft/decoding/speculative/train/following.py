@@ -1,0 +1,80 @@
+"""Learnt rows that follow somewhere in a text, as they follow the last token of a draft.
+
+Shared by what is trained as input of the frozen target: prompt tokens and look-ahead tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from weft.decoding.speculative.train.corpus import Batch, Corpus
+from weft.decoding.speculative.train.teacher import Teacher
+
+_TYPICAL = 1024
+_NOISE = 0.02
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Following:
+    """What `distances` learnt rows after each of `points` tokens came to.
+
+    Distances and points are laid out in a row, so row `point * distances + distance`.
+
+    student  [texts, points * distances, width]: what the head reads, with gradients
+    teacher  [texts, points * distances, width]: the same where the text's own tokens stand instead
+    wanted   [texts, points * distances]: the text's token after that place
+    valid    [texts, points * distances]: whether the text goes on so far
+    """
+
+    student: torch.Tensor
+    teacher: torch.Tensor
+    wanted: torch.Tensor
+    valid: torch.Tensor
+
+
+def follow(
+    teacher: Teacher, rows: torch.Tensor, batch: Batch, points: int, chance: np.random.Generator
+) -> Following:
+    """Put `rows` [distances, width] after `points` random tokens of each answer, or of what comes
+    right before it; every point by itself.
+    """
+    distances = len(rows)
+    texts, time = batch.tokens.shape
+    at = _points(batch, points, chance)  # [texts, points]
+    places = (at[:, :, None] + 1 + torch.arange(distances)).flatten(1)
+    chain = torch.tril(torch.ones(distances, distances, dtype=torch.bool))
+    own = torch.block_diag(*[chain] * points).bool()
+    before = torch.arange(time)[None, None] <= at.repeat_interleave(distances, 1)[:, :, None]
+    sees = torch.cat([before, own.expand(texts, -1, -1)], dim=-1)
+    batch, places, sees = batch.to(rows.device), places.to(rows.device), sees.to(rows.device)
+    past = teacher.read(batch)
+    embedded = rows.repeat(points, 1).expand(texts, -1, -1)
+    student = teacher.onwards(past, embedded, places, sees)
+    inside = places.clamp(max=time - 2)
+    # the token of a place, and the one after it, which is what is guessed there
+    valid = (places <= time - 2) & batch.there.gather(1, inside + 1)
+    known = past.hidden.gather(1, inside[:, :, None].expand(-1, -1, rows.shape[1]))
+    return Following(student, known, batch.tokens.gather(1, inside + 1), valid)
+
+
+def first_rows(teacher: Teacher, corpus: Corpus, distances: int, seed: int) -> torch.nn.Parameter:
+    """[distances, width] to begin with: what the target reads on average, and a little noise."""
+    common = corpus.frequent(min(_TYPICAL, teacher.vocabulary_size), teacher.vocabulary_size)
+    embedded = teacher.embed(common.tolist())
+    drawn = torch.randn(distances, teacher.width, generator=torch.Generator().manual_seed(seed))
+    noise = drawn.to(embedded)
+    return torch.nn.Parameter(embedded.mean(0) + _NOISE * embedded.std() * noise)
+
+
+def _points(batch: Batch, points: int, chance: np.random.Generator) -> torch.Tensor:
+    """[texts, points]: places from the last of the prompt to the second last of the text."""
+    drawn = []
+    for there, answered in zip(batch.there, batch.answered, strict=True):
+        end = int(there.sum())
+        first = end - int(answered.sum()) - 1
+        choice = np.arange(max(first, 0), max(end - 1, first + 1, 1))
+        drawn.append(np.sort(chance.choice(choice, points, replace=len(choice) < points)))
+    return torch.from_numpy(np.stack(drawn))
