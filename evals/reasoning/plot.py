@@ -7,10 +7,11 @@ from itertools import chain
 from pathlib import Path
 
 from evals.engine.rows import Lookup
+from evals.reasoning.report import Modules
 from evals.reasoning.sections import Found, module
 
 
-def draw(found: Sequence[Found], path: Path) -> bool:
+def draw(found: Sequence[Found], path: Path, modules: Modules = module) -> bool:
     """Write the picture to `path`, in the format of its suffix; False: there is nothing to draw.
 
     Raises `ImportError` without matplotlib.
@@ -22,7 +23,7 @@ def draw(found: Sequence[Found], path: Path) -> bool:
 
     figures = Lookup(chain.from_iterable(rows for _, rows in found))
     measured = [name for name, rows in found if any(row.value is not None for row in rows)]
-    panels = [panel for name in measured if (panel := getattr(module(name), "panel", None))]
+    panels = [panel for name in measured if (panel := getattr(modules(name), "panel", None))]
     if not panels:
         return False
     size = (5.5 * len(panels), 5)

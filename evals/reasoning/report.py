@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from types import ModuleType
 
 from evals.engine.rows import Lookup, Row
 from evals.planning.effort import Skipped
 from evals.reasoning.sections import Found, module
+
+Modules = Callable[[str], ModuleType]
+"""By the name of a section: its module. Raises: `Skipped`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +26,12 @@ class Target:
     at_most: bool = False
 
 
-def report(found: Sequence[Found]) -> str:
+def report(found: Sequence[Found], modules: Modules = module) -> str:
     """Each section's own table, or row by row where it has none, and the verdicts."""
     figures = Lookup(chain.from_iterable(rows for _, rows in found))
-    verdicts = list(chain.from_iterable(_verdicts(name, figures) for name, _ in found))
-    return "\n\n".join([*(_section(name, rows) for name, rows in found), "\n".join(verdicts)])
+    verdicts = list(chain.from_iterable(_verdicts(name, figures, modules) for name, _ in found))
+    sections = [_section(name, rows, modules) for name, rows in found]
+    return "\n\n".join([*sections, "\n".join(verdicts)])
 
 
 def row_by_row(rows: Iterable[Row]) -> str:
@@ -34,9 +39,9 @@ def row_by_row(rows: Iterable[Row]) -> str:
     return "\n".join(_line(row) for row in rows)
 
 
-def _section(name: str, rows: Sequence[Row]) -> str:
+def _section(name: str, rows: Sequence[Row], modules: Modules) -> str:
     known = [row for row in rows if row.value is not None]
-    own = getattr(module(name), "table", None) if known else None
+    own = getattr(modules(name), "table", None) if known else None
     return f"## {name}\n\n{own(rows) if own else row_by_row(rows)}"
 
 
@@ -45,9 +50,9 @@ def _line(row: Row) -> str:
     return f"{row.case:32}{row.system:24}{row.metric:36}{value:>14}  {row.unit}".rstrip()
 
 
-def _verdicts(section: str, figures: Lookup) -> Iterable[str]:
+def _verdicts(section: str, figures: Lookup, modules: Modules) -> Iterable[str]:
     try:
-        targets: Sequence[Target] = getattr(module(section), "TARGETS", ())
+        targets: Sequence[Target] = getattr(modules(section), "TARGETS", ())
     except Skipped:
         return
     for target in targets:
