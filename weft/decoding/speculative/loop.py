@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from weft.decoding.speculative.chance import Chance
 from weft.decoding.speculative.counters import Counters
 from weft.decoding.speculative.draft import Draft
+from weft.decoding.speculative.method import proposed
 from weft.decoding.speculative.speculation import PLAIN, Speculation
 from weft.decoding.speculative.target import Target
 
@@ -73,9 +74,9 @@ class Decoding:
         ask = self.speculation.ask()
         if ask is None:
             return PLAIN
-        [proposed] = self.speculation.method.propose([ask])
+        [answer] = proposed(self.speculation.method, [ask])
         room = self._limits.max_tokens - self.counters.tokens
-        return self.speculation.take(proposed, ask, room)
+        return self.speculation.take(answer, ask, room)
 
     def _until_the_end(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
         for count, token in enumerate(tokens, 1):

@@ -44,6 +44,17 @@ class Method(Protocol):
         """Let go of threads, processes and memory."""
 
 
+def proposed(method: Method, asks: Sequence[Ask]) -> list[Draft | BaseException]:
+    """What `method` proposes; where it fails altogether, its error for each."""
+    try:
+        answers = list(method.propose(asks))
+    except Exception as error:  # noqa: BLE001 - told to who asked, who goes on without it
+        return [error] * len(asks)
+    if len(answers) != len(asks):
+        return [ValueError(f"{len(answers)} drafts where {len(asks)} were asked for")] * len(asks)
+    return answers
+
+
 def one_by_one(asks: Sequence[Ask]) -> list[Draft | BaseException]:
     """Drafts of drafters that work each for itself; the failure of one is not its neighbours'."""
     return [_proposed(drafter, most) for drafter, most in asks]

@@ -38,7 +38,7 @@ class Speculation:
         self._drafter: Drafter | None = None
         self._lengths: Lengths | None = None
         try:
-            self._drafter, self._lengths = begun(method, asked), method.lengths()
+            self._lengths, self._drafter = method.lengths(), begun(method, asked)
         except Exception as error:  # noqa: BLE001 - a draft is worth no request
             self._give_up(error)
 

@@ -13,7 +13,7 @@ from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossless
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.asked import Asked
 from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.method import Ask, Method
+from weft.decoding.speculative.method import Ask, Method, proposed
 from weft.decoding.speculative.presets import made, preset
 from weft.decoding.speculative.speculation import Speculation
 from weft.serving.local.row import Row
@@ -51,9 +51,9 @@ class Drafting:
         drafts = {}
         for method, asked in asks.items():
             begun = time.perf_counter()
-            proposed = _proposed(method, [ask for _, _, ask in asked])
+            answers = proposed(method, [ask for _, _, ask in asked])
             share_s = (time.perf_counter() - begun) / len(asked)
-            for (row, speculation, ask), draft in zip(asked, proposed, strict=True):
+            for (row, speculation, ask), draft in zip(asked, answers, strict=True):
                 drafts[row] = row.admitted(speculation.take(draft, ask, row.room))
                 row.proposal_s += share_s
         return drafts
@@ -77,10 +77,3 @@ class Drafting:
                 )
             self._methods[spec] = made(spec.method, self._network, dict(spec.options))
         return self._methods[spec]
-
-
-def _proposed(method: Method, asks: list[Ask]) -> list[Draft | BaseException]:
-    try:
-        return list(method.propose(asks))
-    except Exception as error:  # noqa: BLE001 - a draft is worth no request
-        return [error] * len(asks)
