@@ -59,9 +59,9 @@ class EagleLayer(nn.Module):  # type: ignore[misc]
         narrow = shape.kv_heads * shape.head_dim
         self.shape = shape
         self.fuse = nn.Linear(shape.taps * width, width, bias=False)
-        self.norm_token, self.norm_state = _norm(width), _norm(width)
+        self.norm_token, self.norm_state = Norm(width), Norm(width)
         self.join = nn.Linear(2 * width, width, bias=False)
-        self.norm_attention, self.norm_inner, self.norm_out = (_norm(width) for _ in range(3))
+        self.norm_attention, self.norm_inner, self.norm_out = (Norm(width) for _ in range(3))
         self.query = nn.Linear(width, wide, bias=False)
         self.key = nn.Linear(width, narrow, bias=False)
         self.value = nn.Linear(width, narrow, bias=False)
@@ -100,5 +100,15 @@ class EagleLayer(nn.Module):  # type: ignore[misc]
         return flat.unflatten(-1, (-1, self.shape.head_dim)).transpose(0, 1)
 
 
-def _norm(width: int) -> nn.RMSNorm:
-    return nn.RMSNorm(width, eps=1e-5)
+class Norm(nn.Module):  # type: ignore[misc]
+    """Root mean square normalisation of [.., width], in float32, returned as it came."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: [.., width]"""
+        wide = x.float()
+        scaled = wide * (wide.square().mean(dim=-1, keepdim=True) + 1e-5).rsqrt()
+        return (scaled * self.weight).to(x.dtype)

@@ -18,6 +18,7 @@ from weft.decoding.speculative.heads.eagle import SIZES, EagleLayer, EagleShape
 from weft.decoding.speculative.train.corpus import Batch, Corpus
 from weft.decoding.speculative.train.frame import Schedule
 from weft.decoding.speculative.train.kind import Kind, Made
+from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.teacher import Teacher
 
 _FALLING: Final = 0.8
@@ -94,9 +95,10 @@ class EagleCourse:
     def loss(self, batch: Batch, chance: np.random.Generator) -> torch.Tensor:
         del chance  # all of every text is learnt from
         total = torch.zeros((), device=self._tokens.device)
-        for step, (logits, goals, learnt) in enumerate(self._unroll(batch)):
-            wrong = -(goals.softmax(-1) * logits.log_softmax(-1)).sum(-1)
-            total = total + _FALLING**step * (wrong * learnt).sum() / learnt.sum().clamp(min=1)
+        with sparing(total.device):
+            for step, (logits, goals, learnt) in enumerate(self._unroll(batch)):
+                wrong = -(goals.softmax(-1) * logits.log_softmax(-1)).sum(-1)
+                total = total + _FALLING**step * (wrong * learnt).sum() / learnt.sum().clamp(min=1)
         return total
 
     def made(self, held_out: Corpus) -> Made:
@@ -104,13 +106,13 @@ class EagleCourse:
         right = torch.zeros(self._steps)
         seen = 0
         for batch in held_out.in_batches(*_MEASURED):
-            held: torch.Tensor | None = None
-            for step, (logits, _, _) in enumerate(self._unroll(batch)):
-                hits = self._tokens[logits.argmax(-1)] == _shifted(batch.tokens, step + 2)
-                hits &= _shifted(batch.answered, step + 2)
-                held = hits if held is None else held & hits
-                right[step] += int(held.sum())
-            seen += int(_shifted(batch.answered, 2).sum())
+            wanted = _shifted(batch.answered, 2)
+            seen += int(wanted.sum())
+            with sparing(self._tokens.device):
+                for step, (logits, _, _) in enumerate(self._unroll(batch)):
+                    hits = self._tokens[logits.argmax(-1)] == _shifted(batch.tokens, step + 2)
+                    wanted &= hits & _shifted(batch.answered, step + 2)
+                    right[step] += int(wanted.sum())
         shape = self.module.shape
         taps = {f"tap_{number}": tap for number, tap in enumerate(self._taps)}
         settings = {

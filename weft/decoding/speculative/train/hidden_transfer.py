@@ -19,6 +19,7 @@ from weft.decoding.speculative.train.corpus import Batch, Corpus
 from weft.decoding.speculative.train.frame import Schedule
 from weft.decoding.speculative.train.kind import Kind, Made
 from weft.decoding.speculative.train.midway import Midway, Places, at, draw_places
+from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.teacher import Teacher
 
 _MEASURED: Final = (4, 512, 16)
@@ -66,13 +67,14 @@ class HiddenTransferCourse:
 
     def _laws(self, batch: Batch, places: Places) -> tuple[torch.Tensor, torch.Tensor]:
         """Of the rows and of the target at their positions: log [texts, rows, vocabulary]."""
-        past, states = self._midway.read(batch, (self._layer,))
-        moved = self.module(at(states[self._layer], places.anchors).flatten(0, 1))
-        rows = moved.unflatten(0, places.anchors.shape).flatten(1, 2)
-        made = self._midway.onwards(past, rows, places, self._layer)
-        with torch.no_grad():
-            goal = self._teacher.head(at(past.hidden, places.positions)).log_softmax(-1)
-        return self._teacher.head(made).log_softmax(-1), goal
+        with sparing(places.anchors.device):
+            past, states = self._midway.read(batch, (self._layer,))
+            moved = self.module(at(states[self._layer], places.anchors).flatten(0, 1))
+            rows = moved.unflatten(0, places.anchors.shape).flatten(1, 2)
+            made = self._midway.onwards(past, rows, places, self._layer)
+            with torch.no_grad():
+                goal = self._teacher.head(at(past.hidden, places.positions))
+            return self._teacher.head(made).log_softmax(-1), goal.log_softmax(-1)
 
 
 def _begin(

@@ -19,6 +19,7 @@ from weft.decoding.speculative.train.corpus import Batch, Corpus
 from weft.decoding.speculative.train.frame import Schedule
 from weft.decoding.speculative.train.kind import Kind, Made
 from weft.decoding.speculative.train.midway import Midway, Places, at, draw_places
+from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.teacher import Past, Teacher
 
 _MEASURED: Final = (4, 512, 16)
@@ -43,9 +44,10 @@ class LexicalUnitsCourse:
 
     def loss(self, batch: Batch, chance: np.random.Generator) -> torch.Tensor:
         places = self._drawn(batch, chance)
-        past, _ = self._midway.read(batch)
-        inside = self._inside(batch, past, places)
-        logs, labels = self._guessed(batch, past, places)
+        with sparing(places.anchors.device):
+            past, _ = self._midway.read(batch)
+            inside = self._inside(batch, past, places)
+            logs, labels = self._guessed(batch, past, places)
         wrong = -logs.gather(-1, labels[..., None])[..., 0].unflatten(1, (-1, places.ahead))
         weights = torch.where(inside, 1.0, _OUTSIDE) * places.drawn[..., None]
         return (wrong * weights).sum() / weights.sum().clamp(min=1e-6)
@@ -60,9 +62,10 @@ class LexicalUnitsCourse:
         chance = np.random.default_rng(0)
         for batch in held_out.in_batches(texts, longest):
             places = self._drawn(batch, chance)
-            past, _ = self._midway.read(batch)
-            units = self._inside(batch, past, places)
-            logs, labels = self._guessed(batch, past, places)
+            with sparing(places.anchors.device):
+                past, _ = self._midway.read(batch)
+                units = self._inside(batch, past, places)
+                logs, labels = self._guessed(batch, past, places)
             hits = (logs.argmax(-1) == labels).unflatten(1, (-1, places.ahead))
             right += hits[places.drawn].sum(0).cpu()
             inside += units[places.drawn].sum(0).cpu()

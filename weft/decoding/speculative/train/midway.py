@@ -110,15 +110,13 @@ class Midway:
 
         states: [texts, rows, width], what would enter the layer `first`.
         """
-        sees = places.sees(past.hidden.shape[1])
-        mask = torch.zeros(sees.shape, dtype=states.dtype, device=states.device)
-        mask.masked_fill_(~sees, torch.finfo(states.dtype).min)
+        sees = places.sees(past.hidden.shape[1])[:, None]  # as the teacher's attention takes it
         positions = places.positions
         turned = self._rotary(states, position_ids=positions)
         for number in range(first, len(self._layers)):
             states = self._layers[number](
                 entering(number, states),
-                attention_mask=mask[:, None],
+                attention_mask=sees,
                 position_ids=positions,
                 position_embeddings=turned,
                 past_key_values=past.cache,
