@@ -73,7 +73,7 @@ def test_the_loss_of_untrained_medusa_heads_is_the_model_s_own(
         ]
         expected -= weight * float(np.mean(picked)) / 1.8
     loss = course.loss(batch, np.random.default_rng(0))
-    assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
+    assert float(loss.detach()) == pytest.approx(expected, rel=2e-2)  # products in bfloat16
 
 
 @pytest.mark.parametrize("name", OURS)

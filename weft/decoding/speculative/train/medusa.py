@@ -14,6 +14,7 @@ from weft.decoding.speculative.train.accuracy import Accuracy
 from weft.decoding.speculative.train.corpus import Batch, Corpus
 from weft.decoding.speculative.train.frame import Schedule
 from weft.decoding.speculative.train.kind import Kind, Made
+from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.remembered import Remembered
 from weft.decoding.speculative.train.teacher import Teacher
 
@@ -65,8 +66,9 @@ class MedusaCourse:
             there = batch.answered[:, 1:][:, : batch.tokens.shape[1] - ahead]
             fine = there & batch.answered[:, ahead:]
             states = hidden[:, : fine.shape[1]][fine]
-            logits = self._teacher.head(self.module.one(head, states), self._tokens)
-            yield head, logits, self._number[batch.tokens[:, ahead:][fine]]
+            with sparing(states.device):
+                logits = self._teacher.head(self.module.one(head, states), self._tokens)
+            yield head, logits.float(), self._number[batch.tokens[:, ahead:][fine]]
 
 
 def _begin(

@@ -10,6 +10,7 @@ from typing import Final
 import torch
 
 from weft.decoding.speculative.train.corpus import Batch
+from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.teacher import Teacher
 
 _MOST_BYTES: Final = 1 << 30
@@ -37,7 +38,8 @@ class Remembered:
             return self._states[key]
         there = torch.ones(1, len(tokens), dtype=torch.bool, device=tokens.device)
         alone = Batch(tokens[None], there, there)
-        states = self._teacher.states(alone, (self._teacher.layers,))[self._teacher.layers]
+        with sparing(tokens.device):
+            states = self._teacher.states(alone, (self._teacher.layers,))[self._teacher.layers]
         found = states[0].to(torch.bfloat16)
         self._room -= found.numel() * found.element_size()
         if self._room > 0:
