@@ -22,13 +22,13 @@ async def compared(flow: Flow, inputs: Mapping[str, object], wishes: Wishes) -> 
     from weft.workflow import Models
 
     alone = replace(wishes, concurrency=1, cache=False, silent=True, events=None, timeline=None)
-    async with Models() as models:
+    async with Models(decode=wishes.decode) as models:
         await models.warm(flow.unit)
         slow = flow_session(flow, inputs, alone, models)
         code = await slow.run()
     if code is not ExitCode.SUCCEEDED:
         return code
-    async with Models() as models:
+    async with Models(decode=wishes.decode) as models:
         await models.warm(flow.unit)
         fast = flow_session(flow, inputs, replace(wishes, cache=False), models)
         fast.serial_wall_s = slow.wall_s

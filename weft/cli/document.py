@@ -52,6 +52,7 @@ def _node(trace: Trace, node: NodeTrace) -> dict[str, object]:
         "finished_s": node.finished_s,
         "busy_s": trace.busy_s(node),
         "usage": _usage(node.usage),
+        "decoded": node.decoded,
     }
 
 

@@ -9,10 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from weft.cli.drafted import drafted
 from weft.cli.text import amount, one_line
 from weft.core.errors import Failure
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
+from weft.core.values import Speculated
 from weft.engine.trace import NodeTrace, Trace
 
 _FEW_CHILDREN = 6
@@ -63,7 +65,9 @@ def _rows(
     below = children.get(node.info.id, [])
     items = any(child.info.id.startswith(f"{node.info.id}[") for child in below)
     folded = items or len(below) > _FEW_CHILDREN
-    yield _row(node, depth, tokens[node.info.id], _counts(below) if folded and below else "")
+    told = [_counts(below)] if folded and below else []
+    told.append(drafted(_decoded(node, children, deep=folded)))
+    yield _row(node, depth, tokens[node.info.id], "; ".join(filter(None, told)))
     shown = [child for child in below if _failed(child)] if folded else below
     for child in shown[: _MOST_FAILED if folded else None]:
         yield from _rows(child, depth + 1, children, tokens)
@@ -71,14 +75,23 @@ def _rows(
         yield Row(f"… and {len(shown) - _MOST_FAILED:,} more", depth + 1, "failed")
 
 
-def _row(node: NodeTrace, depth: int, tokens: int, counts: str) -> Row:
+def _decoded(
+    node: NodeTrace, children: dict[NodeId | None, list[NodeTrace]], *, deep: bool
+) -> Iterator[Speculated]:
+    """How the answers of a node were drafted; `deep`: of all that it appended, too."""
+    yield from node.decoded
+    for child in children.get(node.info.id, []) if deep else ():
+        yield from _decoded(child, children, deep=True)
+
+
+def _row(node: NodeTrace, depth: int, tokens: int, told: str) -> Row:
     outcome = node.outcome
     seconds = None
     if node.started_s is not None and node.finished_s is not None:
         seconds = node.finished_s - node.started_s
     if outcome is None:
-        return Row(node.info.id, depth, "unfinished", "", node.attempts, None, tokens, counts)
-    notes = [part for part in (counts, _reason(outcome)) if part]
+        return Row(node.info.id, depth, "unfinished", "", node.attempts, None, tokens, told)
+    notes = [part for part in (told, _reason(outcome)) if part]
     return Row(
         node.info.id,
         depth,

@@ -52,7 +52,8 @@ class Wishes:
     """What the command line asks of a run, beside its inputs. `answers` are texts by node.
 
     `silent`: progress is shown, and nothing printed afterwards unless something went wrong.
-    `spoken`: what models write is printed while they write it.
+    `spoken`: what models write is printed while they write it. `decode`: the decoder of models in
+    this process that name none.
     """
 
     as_json: bool = False
@@ -65,6 +66,7 @@ class Wishes:
     cache: bool = True
     silent: bool = False
     spoken: bool = False
+    decode: str | None = None
 
 
 class UnderWay(Asked, Protocol):
@@ -92,7 +94,7 @@ async def session(flow: Flow, inputs: Mapping[str, object], wishes: Wishes) -> E
     """One run of a workflow, on models of its own."""
     from weft.workflow import Models
 
-    async with Models() as models:
+    async with Models(decode=wishes.decode) as models:
         return await flow_session(flow, inputs, wishes, models).run()
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from weft.core.errors import Failure
 from weft.core.ids import NodeId, RunId
-from weft.core.values import Usage
+from weft.core.values import Speculated, Usage
 
 Status = Literal["succeeded", "failed", "skipped", "cancelled"]
 Via = Literal["", "cache", "default", "fallback"]
@@ -118,6 +118,15 @@ class NodeSpent:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeDecoded:
+    """An answer of a model was drafted, several tokens a step."""
+
+    node: NodeId
+    speculated: Speculated
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRetrying:
     """An attempt failed with a retryable error; the next one starts after `delay_s`."""
 
@@ -197,6 +206,7 @@ Event = (
     | NodeStreamed
     | NodeLogged
     | NodeSpent
+    | NodeDecoded
     | NodeRetrying
     | NodeRerouted
     | HumanAsked

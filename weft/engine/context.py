@@ -6,10 +6,17 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Protocol
 
 from weft.core.errors import Failure, RunError
-from weft.core.events import Event, NodeLogged, NodeRerouted, NodeStreamed, Outcome
+from weft.core.events import (
+    Event,
+    NodeDecoded,
+    NodeLogged,
+    NodeRerouted,
+    NodeStreamed,
+    Outcome,
+)
 from weft.core.ids import NodeId, attempt
 from weft.core.ports import Program
-from weft.core.values import Usage
+from weft.core.values import Speculated, Usage
 from weft.engine.node import Node, Streamed
 from weft.engine.state import NodeState
 
@@ -92,6 +99,10 @@ class Context:
 
     def spend(self, usage: Usage) -> None:
         self._run.spend(self._state, usage)
+
+    def decoded(self, speculated: Speculated | None) -> None:
+        if speculated is not None:
+            self._run.emit(NodeDecoded(self.node, speculated, self._run.elapsed_s))
 
     def tokens_left(self) -> int | None:
         return self._run.tokens_left(self._state)

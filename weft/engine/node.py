@@ -21,7 +21,7 @@ from weft.core.errors import Failure
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
 from weft.core.ports import Program
-from weft.core.values import Usage
+from weft.core.values import Speculated, Usage
 
 
 class Missing(Enum):
@@ -70,6 +70,9 @@ class NodeContext(Protocol):
 
     def spend(self, usage: Usage) -> None:
         """Report consumption; the budgets of the node, its scopes and the run are charged."""
+
+    def decoded(self, speculated: Speculated | None) -> None:
+        """Show how an answer was drafted (event `NodeDecoded`); None: it was not."""
 
     def tokens_left(self) -> int | None:
         """The smallest token allowance left in the budgets that this node is charged to."""

@@ -16,6 +16,7 @@ from weft.core.events import (
     GraphGrew,
     HumanAnswered,
     HumanAsked,
+    NodeDecoded,
     NodeFinished,
     NodeInfo,
     NodeRerouted,
@@ -30,7 +31,7 @@ from weft.core.events import (
     RunStatus,
 )
 from weft.core.ids import NodeId
-from weft.core.values import Usage
+from weft.core.values import Speculated, Usage
 
 Doing = Literal["work", "children", "delay", "person"]
 
@@ -79,6 +80,7 @@ class NodeTrace:
     outcome: Outcome | None = None
     attempts: int = 0
     usage: Usage = field(default_factory=Usage)
+    decoded: list[Speculated] = field(default_factory=list)
     streamed_tokens: int = 0
     grew: Moment | None = None
     children: int = 0
@@ -186,13 +188,13 @@ class Trace:
             case NodeSpent():
                 node.usage += event.usage
                 self.usage += event.usage
+            case NodeDecoded():
+                node.decoded.append(event.speculated)
             case NodeRetrying():
                 self._leave(node, failed=True)
                 self._enter(node, "delay", event.at_s + event.delay_s)
-            case HumanAsked():
-                self._enter(node, "person")
-            case HumanAnswered():
-                self._enter(node, "work")
+            case HumanAsked() | HumanAnswered():
+                self._enter(node, "person" if isinstance(event, HumanAsked) else "work")
 
     def _add(self, infos: tuple[NodeInfo, ...]) -> None:
         for info in infos:

@@ -13,18 +13,24 @@ from weft.core.ports import (
     Startable,
     Tokenizing,
 )
-from weft.core.values import Message
+from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Message
 from weft.workflow.unit import Unit
 
 
-def declared_model(client: ModelClient, name: str, adapter: str | None = None) -> ModelClient:
+def declared_model(
+    client: ModelClient,
+    name: str,
+    adapter: str | None = None,
+    decode: DecodeSpec = AUTOREGRESSIVE,
+) -> ModelClient:
     """`client` as a model called `name`, whose requests go to `adapter`; closed as `client` is.
 
-    The name is that of the slots which calls of the model take.
+    The name is that of the slots which calls of the model take. `decode` is the decoder of requests
+    that name none.
     """
     if isinstance(client, Tokenizing):
-        return _TokenizingModel(client, client, name, adapter)
-    return _DeclaredModel(client, name, adapter)
+        return _TokenizingModel(client, client, name, adapter, decode)
+    return _DeclaredModel(client, name, adapter, decode)
 
 
 def adapter_of(model: str, unit: Unit) -> str | None:
@@ -37,10 +43,13 @@ def adapter_of(model: str, unit: Unit) -> str | None:
 class _DeclaredModel:
     """Implements `ModelClient` and `Startable`."""
 
-    def __init__(self, client: ModelClient, name: str, adapter: str | None) -> None:
+    def __init__(
+        self, client: ModelClient, name: str, adapter: str | None, decode: DecodeSpec
+    ) -> None:
         self._client = client
         self._name = name
         self._adapter = adapter
+        self._decode = decode
 
     @property
     def model(self) -> str:
@@ -56,6 +65,8 @@ class _DeclaredModel:
     def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         if self._adapter is not None:
             request = replace(request, adapter=self._adapter)
+        if request.decode == AUTOREGRESSIVE:
+            request = replace(request, decode=self._decode)
         return self._client.generate(request)
 
     async def aclose(self) -> None:
@@ -66,9 +77,14 @@ class _TokenizingModel(_DeclaredModel):
     """Implements `Tokenizing`, too."""
 
     def __init__(
-        self, client: ModelClient, tokens: Tokenizing, name: str, adapter: str | None
+        self,
+        client: ModelClient,
+        tokens: Tokenizing,
+        name: str,
+        adapter: str | None,
+        decode: DecodeSpec,
     ) -> None:
-        super().__init__(client, name, adapter)
+        super().__init__(client, name, adapter, decode)
         self._tokens = tokens
 
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:

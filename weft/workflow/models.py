@@ -6,16 +6,18 @@ The composition root: the only place that knows which clients there are. Opens n
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
 from weft.core.errors import BuildError, WeftError
 from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
-from weft.core.values import Message
+from weft.core.values import AUTOREGRESSIVE, Message
 from weft.workflow.check.thinking import check_strategy
 from weft.workflow.clients import local, openai, route, think, vllm
 from weft.workflow.clients.composed import Composed, check_composed, is_composed
+from weft.workflow.decoders import parse_decoder
 from weft.workflow.document.declarations import Model, ModelSpec
 from weft.workflow.document.defects import first_defect
 from weft.workflow.imports import build_error, function_of
@@ -41,9 +43,14 @@ class Models:
 
         async with Models() as models:
             await flow.run(topic="rivers", models=models)
+
+    `decode` is the decoder of models in this process that name none.
+
+    Raises: `BuildError` for a decoder that is none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, decode: str | None = None) -> None:
+        self._decode = AUTOREGRESSIVE if decode is None else parse_decoder(decode)
         self._clients: dict[str, ModelClient] = {}
         self._composed = Composed(self.client)
         self._local: Any = None
@@ -117,7 +124,10 @@ class Models:
 
         if self._local is None:
             self._local = LocalModels()
-        client: ModelClient = self._local.get(spec.model, local.options(spec))
+        options = local.options(spec)
+        if options.decode == AUTOREGRESSIVE:
+            options = replace(options, decode=self._decode)
+        client: ModelClient = self._local.get(spec.model, options)
         return client
 
 

@@ -17,6 +17,7 @@ from weft.cli.commands.options import (
     CallsAtOnce,
     Deadline,
     Debug,
+    Decode,
     EventsFile,
     Model,
     Quiet,
@@ -83,6 +84,7 @@ def ask(
     model: Model = DEFAULT_MODEL,
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,
+    decode: Decode = None,
     show_plan: Annotated[
         bool, typer.Option("--show-plan", help="Print what the model writes while it writes it.")
     ] = False,
@@ -143,7 +145,7 @@ def ask(
         budget = None if tokens is None else Budget(tokens=tokens)
         asked = _Asked(question, one_of(agent, AGENTS, "--agent"), options, budget, save)
         code = asyncio.run(
-            asked.answer(tools or (), declared_model(model, base_url, api_key_env), wishes)
+            asked.answer(tools or (), declared_model(model, base_url, api_key_env, decode), wishes)
         )
     raise typer.Exit(code)
 

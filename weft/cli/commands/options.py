@@ -40,6 +40,13 @@ BaseUrl = Annotated[
 ApiKeyEnv = Annotated[
     str | None, typer.Option(metavar="NAME", help="The variable that holds the server's key.")
 ]
+Decode = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPEC",
+        help="How it writes several tokens a step, such as lookup:8; see `weft decoders`.",
+    ),
+]
 SchemaFile = Annotated[
     Path | None,
     typer.Option(
@@ -56,15 +63,23 @@ DEFAULT_MODEL = "local:smollm2-135m-instruct"
 
 
 def declared_model(
-    name: str, base_url: str | None, api_key_env: str | None
+    name: str, base_url: str | None, api_key_env: str | None, decode: str | None = None
 ) -> str | dict[str, Any]:
     """The model as a workflow declares it. Raises: `typer.BadParameter`."""
     if base_url is None:
         if api_key_env is not None:
             raise typer.BadParameter("goes with --base-url", param_hint="--api-key-env")
-        return name
+        return name if decode is None else _decoding(name, decode)
+    if decode is not None:
+        hint = "a server decodes all of its requests alike: say it to `weft serve`"
+        raise typer.BadParameter(hint, param_hint="--decode")
     declared: dict[str, Any] = {"use": "openai", "model": name, "base_url": base_url}
     return declared if api_key_env is None else {**declared, "api_key_env": api_key_env}
+
+
+def _decoding(name: str, decode: str) -> dict[str, Any]:
+    use, _, model = name.partition(":")
+    return {"use": use, "model": model, "options": {"decode": decode}}
 
 
 def one_of(value: str, there: Sequence[str], option: str) -> Any:

@@ -12,6 +12,7 @@ from weft.cli.commands.options import (
     AsJson,
     Deadline,
     Debug,
+    Decode,
     EventsFile,
     TimelineFile,
     WorkflowFile,
@@ -53,6 +54,7 @@ def run(
         int | None, typer.Option(metavar="N", help="At most so many nodes at once.", min=1)
     ] = None,
     deadline: Deadline = None,
+    decode: Decode = None,
     answer: Annotated[
         list[str] | None,
         typer.Option(metavar="NODE=VALUE", help="The answer to what a node asks; repeat it."),
@@ -83,7 +85,15 @@ def run(
         flow = load(file)
         flow.check()
         wishes = Wishes(
-            as_json, quiet, events, timeline, concurrency, deadline_s, answers, not no_cache
+            as_json,
+            quiet,
+            events,
+            timeline,
+            concurrency,
+            deadline_s,
+            answers,
+            not no_cache,
+            decode=decode,
         )
         inputs = {} if inputs_file is None else read_inputs(inputs_file)
         inputs |= flow.coerce_inputs(texts)

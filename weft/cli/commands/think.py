@@ -17,6 +17,7 @@ from weft.cli.commands.options import (
     CallsAtOnce,
     Deadline,
     Debug,
+    Decode,
     EventsFile,
     Model,
     Quiet,
@@ -111,6 +112,7 @@ def think(
     model: Model = DEFAULT_MODEL,
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,
+    decode: Decode = None,
     schema: SchemaFile = None,
     trace: Annotated[
         Path | None,
@@ -166,7 +168,8 @@ def think(
             None if schema is None else json_file(schema),
         )
         thinking = _Thinking(strategy, _options(given), asked, trace)
-        code = asyncio.run(thinking.answer(declared_model(model, base_url, api_key_env), wishes))
+        declared = declared_model(model, base_url, api_key_env, decode)
+        code = asyncio.run(thinking.answer(declared, wishes))
     raise typer.Exit(code)
 
 

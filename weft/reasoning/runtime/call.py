@@ -100,6 +100,7 @@ class Call:
             # Where the server does not say, it is counted here.
             self.latest = told.completion_tokens or len(self.completion.token_ids) or self.latest
             spent = replace(told, completion_tokens=self.latest, requests=max(1, told.requests))
+            context.decoded(self.completion.speculation)
         self._under_way = False
         self._past += spent
         context.spend(spent)

@@ -14,6 +14,7 @@ from weft.core.errors import BuildError, ToolError, TypeMismatch
 from weft.core.schema import at, mismatch
 from weft.core.values import JsonSchema, ToolSpec
 from weft.workflow.check.arguments import Parameters, check_arguments, check_call
+from weft.workflow.check.decoding import check_decode
 from weft.workflow.check.infer import INTEGER, LIST, STRING, element, infer, is_part
 from weft.workflow.check.thinking import check_think
 from weft.workflow.document import Block, Body, NodeSpec
@@ -252,6 +253,7 @@ class Types:
             if source_of(self._unit, tool) != (tool, ""):  # a server stands for all it has
                 self._spec(tool, (*path, "tools", index))
         check_think(self._unit, step, path)
+        check_decode(self._unit, step, path)
 
     def _choice(self, step: ToolNode, index: int, path: Path) -> ToolSpec:
         """The tool that the node calls, or for an index from 1 one of its alternatives."""

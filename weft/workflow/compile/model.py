@@ -14,6 +14,7 @@ from weft.engine.node import Grow, Inputs, Node, NodeContext, Policy, Retry, Wor
 from weft.reasoning.thought import Thought
 from weft.workflow.compile.services import Services
 from weft.workflow.declared_model import adapter_of
+from weft.workflow.decoders import decoder_of
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.expressions import template, value_template
 from weft.workflow.followed import followed, told
@@ -64,6 +65,7 @@ class _Ask:
         self._prompt = template(step.prompt)
         self._system = None if step.system is None else template(step.system)
         self._adapter = adapter_of(step.model, unit)
+        self._decode = decoder_of(unit, step)
 
     def work(self, seed: int | None) -> Work:
         async def work(context: NodeContext, inputs: Inputs) -> Any:
@@ -83,6 +85,7 @@ class _Ask:
 
             completion = await complete(client, request, show)
             context.spend(completion.usage)
+            context.decoded(completion.speculation)
             return self._value(completion, request.tools)
 
         return work
@@ -123,6 +126,7 @@ class _Ask:
             schema=step.output_schema,
             tools=tools,
             tool_choice=step.tool_choice,
+            decode=self._decode,
             priority=context.priority,
             program=context.program,
             adapter=self._adapter,

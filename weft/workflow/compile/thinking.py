@@ -11,6 +11,7 @@ from weft.reasoning.thought import Thought
 from weft.workflow.compile.model import NEXT_SEED
 from weft.workflow.compile.services import Services
 from weft.workflow.declared_model import adapter_of, declared_model
+from weft.workflow.decoders import decoder_of
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.documents import documents_of
 from weft.workflow.expressions import template, value_template
@@ -30,6 +31,7 @@ def think(step: ModelNode, unit: Unit, services: Services) -> Work:
     assert said is not None
     prompt, system = template(step.prompt), template(step.system or "")
     arguments, documents = value_template(step.arguments), value_template(said.documents)
+    decode = decoder_of(unit, step)
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
         client = services.models.client(unit, step.model)
@@ -43,7 +45,7 @@ def think(step: ModelNode, unit: Unit, services: Services) -> Work:
         )
         # A repetition with the same seed would fail in the same way.
         seed = services.seed + (context.attempt - 1) * NEXT_SEED
-        model = declared_model(client, step.model, adapter_of(step.model, unit))
+        model = declared_model(client, step.model, adapter_of(step.model, unit), decode)
         options = options_of(unit, said, seed=seed, tokens_left=context.tokens_left())
         strategy = make_strategy(said.strategy, model, options)
         thought = await strategy.work(question)(context, inputs)

@@ -85,6 +85,12 @@ class ModelNode(Step):
     top_k: Positive | None = Field(default=None, description="Only the k likeliest tokens.")
     stop: list[str] = Field(default_factory=list, description="Texts that end the answer.")
     seed: int | None = Field(default=None, ge=0, description="Makes sampling repeatable.")
+    decode: str | None = Field(
+        default=None,
+        description="How a model in this process writes several tokens a step: `lookup:8`, "
+        "`suffix`, `auto`, ...; `weft decoders` tells them.",
+        min_length=1,
+    )
     samples: Positive | None = Field(
         default=None,
         description="Ask so many times at once; the value is the list of the answers that came.",

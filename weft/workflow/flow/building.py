@@ -31,7 +31,7 @@ Test = Condition | Callable[[Handle], object]
 
 _NODES: TypeAdapter[NodeSpec] = TypeAdapter(NodeSpec)
 _MODEL_FIELDS: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed")
-_MODEL_FIELDS += ("samples", "warm", "tool_choice")
+_MODEL_FIELDS += ("decode", "samples", "warm", "tool_choice")
 
 
 class Options(TypedDict, total=False):
@@ -129,9 +129,9 @@ class Builder(ABC):
         """Ask a language model.
 
         `schema`, a Python type or a JSON Schema, makes the answer typed. Others: `max_tokens`,
-        `temperature`, `top_p`, `top_k`, `stop`, `seed`, `samples`, `warm`. All further names become
-        names of the prompt: `flow.model("small", "Summarise {{ hit.text }}", hit=hit)`. `think`
-        answers by a strategy: its name, or `{"strategy": "sample", "width": 16}`.
+        `temperature`, `top_p`, `top_k`, `stop`, `seed`, `decode`, `samples`, `warm`, `tool_choice`.
+        All further names become names of the prompt: `flow.model("small", "Summarise {{ text }}",
+        text=hit.text)`. `think` answers by a strategy: its name, or `{"strategy": "sample", ...}`.
         """
         options, named = split(values, _OPTIONS)
         fields: dict[str, Any] = {key: named.pop(key) for key in _MODEL_FIELDS if key in named}

@@ -1,0 +1,48 @@
+"""`weft decoders`: the ways a model in this process can write several tokens a step."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from weft.cli.commands.options import AsJson, Debug
+from weft.cli.complaint import complaints
+
+if TYPE_CHECKING:
+    from weft.workflow.decoders import Decoder
+
+
+def decoders(as_json: AsJson = False, debug: Debug = False) -> None:
+    """List the decoders of models in this process.
+
+    A node of a workflow names one as `decode: NAME`. A lossless one writes the very tokens of plain
+    decoding, at any temperature; a lossy one may write others. Decoders of vLLM are another list:
+    see `weft serve --decode`.
+    """
+    with complaints(debug=debug, as_json=as_json):
+        from weft.workflow.decoders import decoders as there
+
+        found = list(there())
+        if as_json:
+            typer.echo(json.dumps([asdict(each) for each in found]))
+        else:
+            _table(found)
+
+
+def _table(found: list[Decoder]) -> None:
+    from rich.table import Table
+
+    from weft.cli.console import stdout
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", no_wrap=True)
+    for column in ("text", "what it does", "needs", "published tokens a pass"):
+        table.add_column(column, overflow="fold")
+    for each in found:
+        published = "" if each.published is None else f"{each.published:.2f}, {each.where}"
+        text = "the same" if each.lossless else "may differ"
+        table.add_row(each.name, text, each.summary, each.needs, published)
+    stdout().print(table)

@@ -1,0 +1,99 @@
+"""Which decoder the calls of a node ask for, and which there are. Opens no model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from weft.core.errors import BuildError, SpecError
+from weft.core.values import AUTOREGRESSIVE, DecodeSpec
+from weft.workflow.document.leaves import ModelNode
+from weft.workflow.unit import Unit
+
+_SERVED = {
+    "vllm": "put `decode: ngram:4` into the model's `options`: its server is started with it",
+    "openai": "start the server with the decoder, such as `weft serve MODEL --decode ngram:4`",
+}
+"""What to do instead where a server decides how all of its requests are decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """One way to write several tokens a step, for people to choose from.
+
+    `needs` is what it takes beside the model; `published` tokens committed per pass, and `where`
+    they were measured: by others, with other models. None: nobody measured it in these terms.
+    """
+
+    name: str
+    summary: str
+    lossless: bool
+    needs: str
+    options: tuple[str, ...]
+    published: float | None
+    where: str
+
+
+def decoders() -> Iterator[Decoder]:
+    """All decoders of models in this process. Raises: `BuildError` without what they run on."""
+    try:
+        from weft.decoding.speculative.presets import NAMES, preset
+
+        presets = [preset(name) for name in NAMES]
+    except ImportError as error:
+        raise _needs(error) from error
+    for each in presets:
+        told = each.published
+        yield Decoder(
+            each.name,
+            each.summary,
+            each.lossless,
+            each.needs,
+            each.options,
+            None if told is None else told.tokens_per_pass,
+            "" if told is None else told.where,
+        )
+
+
+def parse_decoder(text: str) -> DecodeSpec:
+    """The decoder of a model in this process that `text` names. Raises: `BuildError`."""
+    try:
+        from weft.decoding.speculative.spelling import parse_decode
+
+        return parse_decode(text)
+    except SpecError as error:
+        raise BuildError(error.message, hint=error.hint) from error
+    except ImportError as error:
+        raise _needs(error) from error
+
+
+def decoder_of(unit: Unit, step: ModelNode) -> DecodeSpec:
+    """What calls of the node ask for; plain decoding where it names nothing.
+
+    Raises: `BuildError` for a decoder that is none, or a model that cannot be asked for one.
+    """
+    if step.decode is None:
+        return AUTOREGRESSIVE
+    if step.model not in unit.clients:
+        _check_model(unit, step.model)
+    return parse_decoder(step.decode)
+
+
+def _check_model(unit: Unit, name: str) -> None:
+    """Check that every model behind `name` takes a decoder with a request."""
+    spec = unit.document.models[name]
+    if spec.use in _SERVED:
+        raise BuildError(
+            f"the server of `{name}` decodes all of its requests alike", hint=_SERVED[spec.use]
+        )
+    if spec.use == "think":
+        raise BuildError(
+            f"the model `{name}` thinks, in calls of its own",
+            hint=f"put `decode` into the `options` of `{spec.model}`",
+        )
+    for each in spec.behind:
+        _check_model(unit, each)
+
+
+def _needs(error: ImportError) -> BuildError:
+    return BuildError(f"decoders need {error.name}", hint="pip install 'weft[local]'")
