@@ -27,6 +27,7 @@ COMMANDS = [
     "gateway",
     "mcp",
     "check",
+    "decoders",
     "graph",
     "init",
     "schema",

@@ -9,6 +9,7 @@ import typer
 from weft.cli.commands.ask import HELP as ASK_HELP
 from weft.cli.commands.ask import ask
 from weft.cli.commands.check import check
+from weft.cli.commands.decoders import decoders
 from weft.cli.commands.doctor import doctor
 from weft.cli.commands.gateway import HELP as GATEWAY_HELP
 from weft.cli.commands.gateway import gateway
@@ -27,6 +28,8 @@ from weft.cli.commands.serve import serve
 from weft.cli.commands.stop import stop
 from weft.cli.commands.think import HELP as THINK_HELP
 from weft.cli.commands.think import think
+from weft.cli.commands.train_drafter import HELP as TRAIN_HELP
+from weft.cli.commands.train_drafter import train_drafter
 from weft.cli.commands.version import show_version, version
 
 app = typer.Typer(
@@ -58,7 +61,8 @@ app.command("stop")(stop)
 app.command("gateway", help=GATEWAY_HELP)(gateway)
 app.command("mcp", help=MCP_HELP)(mcp)
 app.command("plan-serve")(plan_serve)
-for _command in (check, doctor, graph, init, schema, version):
+app.command("train-drafter", help=TRAIN_HELP)(train_drafter)
+for _command in (check, decoders, doctor, graph, init, schema, version):
     app.command()(_command)
 app.add_typer(model, name="model")
 
