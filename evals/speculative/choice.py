@@ -9,6 +9,7 @@ nothing, what weft comes with, or what all other cases showed (never the case it
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,9 +23,11 @@ from evals.reasoning.report import Target
 from evals.speculative.cases import AGENTS, CASES
 from evals.speculative.cases.prompt import Prompt
 from evals.speculative.known_text import Replay, replayed
+from evals.speculative.served import Served
 from evals.speculative.single import Model, plainly
 from weft.core.errors import ModelNotFound
 from weft.core.ports.clock import SystemClock
+from weft.core.values import AUTOREGRESSIVE
 from weft.decoding.speculative.budget import here
 from weft.decoding.speculative.budget.costs import Costs
 from weft.decoding.speculative.choose.arm import Arm
@@ -62,23 +65,32 @@ Texts = Mapping[str, Sequence[Known]]
 
 def rows(quick: bool) -> list[dict[str, Any]]:
     """The figures of `MODEL`. Raises: `Skipped` where it is not."""
-    model = _model()
+    path = _path()
+    model = Model(path)
     count = 2 if quick else 5
-    texts = written(model, lambda case: CASES[case](count))
+    texts = asyncio.run(written(path, model, lambda case: CASES[case](count)))
     costs = here.measure(model.network, SystemClock(), _MEASURED_S)
     return [asdict(row) for row in (*_curve_rows(costs), *compared(model, texts, costs))]
 
 
-def written(model: Model, prompts: Callable[[str], Sequence[Prompt]]) -> Texts:
+async def written(
+    path: Path, model: Model, prompts: Callable[[str], Sequence[Prompt]]
+) -> dict[str, Sequence[Known]]:
     """What the model answers, plainly, in every case whose prompts are there."""
     texts: dict[str, Sequence[Known]] = {}
+    served = Served(path)
     for case in CASES:
         print(f"{case} is written", file=sys.stderr, flush=True)
         try:
             asked = prompts(case)
         except Skipped:
             continue
-        texts[case] = [_known(model, prompt) for prompt in asked]
+        answers, _ = await served.together(asked, AUTOREGRESSIVE, _TOKENS)
+        texts[case] = [
+            Known(model.encoded(prompt), answer.tokens)
+            for prompt, answer in zip(asked, answers, strict=True)
+        ]
+    await served.close()
     return texts
 
 
@@ -184,14 +196,9 @@ def _history(state: str, model: Model, others: Texts, costs: Costs) -> History:
     return auto.shipped() if state == "auto" else History()
 
 
-def _known(model: Model, prompt: Prompt) -> Known:
-    read = model.read(prompt, ())
-    return Known(read.tokens, read.answer(plainly(), _TOKENS).tokens)
-
-
-def _model() -> Model:
+def _path() -> Path:
     try:
-        return Model(locate(MODEL))
+        return locate(MODEL)
     except ModelNotFound as error:
         raise Skipped(str(error)) from error
 
@@ -205,8 +212,9 @@ def _unused(case: str) -> Sequence[Prompt]:
 
 def main(path: Path) -> None:
     """Write the history that weft comes with."""
-    model = _model()
-    texts = written(model, _unused)
+    weights = _path()
+    model = Model(weights)
+    texts = asyncio.run(written(weights, model, _unused))
     costs = here.measure(model.network, SystemClock(), _MEASURED_S)
     value = learnt(model, texts, costs).as_json()
     path.write_text(json.dumps(value, separators=(",", ":")) + "\n", "utf-8")

@@ -15,10 +15,12 @@ from tests.decoding.speculative.choose.arms import CPU, PROMPT, Knowing, Slow, t
 from tests.decoding.speculative.toy import ToyTarget
 from weft.core.fakes.clock import FakeClock
 from weft.decoding.speculative.asked import Asked
+from weft.decoding.speculative.budget.costs import Costs
 from weft.decoding.speculative.chance import Keyed
 from weft.decoding.speculative.choose.arm import Arm
 from weft.decoding.speculative.choose.choice import Choice
 from weft.decoding.speculative.choose.history import History
+from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafters.lookup import Lookup
 from weft.decoding.speculative.law import Shaping
 from weft.decoding.speculative.lengths import Always
@@ -186,6 +188,29 @@ def test_a_step_of_many_rows_drafts_less_for_each() -> None:
         )
 
     assert nodes(1) > nodes(8)
+
+
+@pytest.mark.parametrize("slope", [0.05, 0.3, 0.6])
+def test_a_curve_that_is_wrong_is_put_right_by_the_clock(slope: float) -> None:
+    """It says a tenth of a pass for each drafted token; a draft is right in one of three tokens."""
+    clock, whole = FakeClock(), text(1, 600)
+    flat = Costs({64: {1: 0.03, 64: 0.03 * 7.3}})
+    single = Single("a", lambda: Knowing("a", whole, always(0.33), 5), lambda: Always(16))
+    choice = Choice([Arm(single, free=True)], flat, History(), clock=clock)
+    drafter = choice.begin()
+    drafter.extend(PROMPT)
+    at = 0
+    while at < len(whole):
+        (draft,) = choice.propose([(drafter, 16)])
+        assert isinstance(draft, Draft)
+        clock.advance(0.03 * (1 + slope * len(draft.tree)))
+        said = [*draft.tree.tokens, -1]
+        right = next(n for n, token in enumerate(said) if [token] != whole[at + n : at + n + 1])
+        drafter.extend(whole[at : at + right + 1])
+        at += right + 1
+    assert clock.now() < 1.08 * 0.03 * len(whole)
+    if slope == 0.05:
+        assert clock.now() < 0.83 * 0.03 * len(whole)
 
 
 class Broken(Lookup):

@@ -20,6 +20,7 @@ from weft.decoding.speculative.choose.arm import Arm
 from weft.decoding.speculative.choose.choosing import Choosing
 from weft.decoding.speculative.choose.exploring import Exploring
 from weft.decoding.speculative.choose.history import DEPTHS, History
+from weft.decoding.speculative.choose.pulse import Pulse
 from weft.decoding.speculative.choose.worth import NO_OFFER, Cost, Offer, share_out
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafter import Drafter
@@ -78,6 +79,7 @@ class Choice:
         self._clock = clock or SystemClock()
         self._kept = kept
         self._exploring = Exploring()
+        self._pulse = Pulse(self._clock)
         self._curves: dict[int, Cost] = {}
         self._ended = 0
 
@@ -96,18 +98,24 @@ class Choice:
         return Choosing(free, paid, self._history, asked)
 
     def propose(self, asks: Sequence[Ask]) -> list[Draft | BaseException]:
+        self._pulse.begins(len(asks))
         rows = [_own(drafter) for drafter, _ in asks]
-        cost = self._cost(max((row.tokens for row in rows), default=0))
+        cost = self._cost(len(asks), max((row.tokens for row in rows), default=0))
         plans = [
             self._plan(row, min(most, DEPTHS), len(asks), cost)
             for row, (_, most) in zip(rows, asks, strict=True)
         ]
+        if self._pulse.lacks(len(asks)):
+            plans = [Plan() for _ in plans]
         self._make(rows, plans)
         depths = share_out([plan.offer for plan in plans], cost, MARGIN)
-        return [
+        drafts = [
             self._settled(row, plan, depth)
             for row, plan, depth in zip(rows, plans, depths, strict=True)
         ]
+        nodes = sum(len(draft.tree) for draft in drafts if isinstance(draft, Draft))
+        self._pulse.proposed(len(asks), cost(len(asks) + nodes) / cost(len(asks)) if nodes else 1.0)
+        return drafts
 
     def end(self, drafter: Drafter) -> None:
         for name, each in _own(drafter).drafters.items():
@@ -126,11 +134,14 @@ class Choice:
         if self._kept is not None:
             shelf.write(self._kept, self._history.as_json())
 
-    def _cost(self, tokens: int) -> Cost:
+    def _cost(self, rows: int, tokens: int) -> Cost:
+        """By the measured curve, as much steeper or flatter as the clock says of late."""
         context = -(-tokens // _CONTEXT_STEP) * _CONTEXT_STEP
         if context not in self._curves:
             self._curves[context] = self._costs.curve(context)
-        return self._curves[context]
+        curve, steepness = self._curves[context], self._pulse.steepness(rows)
+        plain = curve(max(rows, 1))
+        return lambda size: plain + steepness * (curve(size) - plain)
 
     def _plan(self, row: Choosing, most: int, rows: int, cost: Cost) -> Plan:
         """The best that is expected for one sequence, were it the only one to draft."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from weft.core.errors import CapabilityError, SpecError
+from weft.core.fakes.clock import FakeClock
 from weft.decoding.speculative import presets
 from weft.decoding.speculative.accept.match import Match
 from weft.decoding.speculative.artefact import Fingerprint
@@ -41,8 +42,9 @@ def _make(network: Network, options: Options) -> Method:
     name = Fingerprint.of(network).digest[:32]
     keeps = switch(options, "remember", default=True)
     kept = shelf.shelf() / f"choices-{name}.json" if keeps else None
-    costs = costs_of(network) if switch(options, "measured", default=True) else ASSUMED
-    return Choice(arms, costs, _history(kept), kept=kept)
+    if not switch(options, "measured", default=True):
+        return Choice(arms, ASSUMED, _history(kept), clock=FakeClock(), kept=kept)
+    return Choice(arms, costs_of(network), _history(kept), kept=kept)
 
 
 def _named(options: Options) -> Sequence[str]:

@@ -1,0 +1,82 @@
+"""`auto` as people ask for it, on the tiny model."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from tests.serving.local.playback import EXACT
+from weft.core.errors import SpecError
+from weft.decoding.network.network import Network
+from weft.decoding.speculative.alone import decode_alone
+from weft.decoding.speculative.budget import here
+from weft.decoding.speculative.chance import Keyed
+from weft.decoding.speculative.choose.history import History
+from weft.decoding.speculative.drafters.lookup import Lookup
+from weft.decoding.speculative.law import Shaping
+from weft.decoding.speculative.lengths import Always
+from weft.decoding.speculative.loop import Limits
+from weft.decoding.speculative.method import Method, Single
+from weft.decoding.speculative.methods import auto
+from weft.decoding.speculative.presets import made
+
+PROMPT = (5, 60, 61, 62, 7, 60, 61, 62, 7, 60, 61)
+STILL = {"measured": False, "remember": False}
+
+
+@pytest.fixture(scope="module")
+def network(tiny_path: Path) -> Network:
+    return Network.load(tiny_path, EXACT)
+
+
+def written(network: Network, method: Method, shaping: Shaping) -> list[int]:
+    decoding = decode_alone(network, PROMPT, method, shaping, Keyed(3), Limits(60))
+    text = [token for step in decoding for token in step]
+    assert decoding.speculation.fallback is None
+    return text
+
+
+@pytest.mark.parametrize("shaping", [Shaping(0.0), Shaping(0.8, top_p=0.9)])
+@pytest.mark.parametrize("among", ["lookup+suffix", "suffix+self_draft", "sequoia+hybrid"])
+def test_the_text_is_the_plain_one(
+    network: Network, shaping: Shaping, among: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_HOME", str(tmp_path))
+    monkeypatch.setattr(here, "_WITHIN_S", 0.05)
+    plain = Single("plain", Lookup, lambda: Always(0))
+    method = made("auto", network, {**STILL, "among": among})
+    assert written(network, method, shaping) == written(network, plain, shaping)
+    method.close()
+
+
+def test_what_was_learnt_is_there_the_next_time(
+    network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_HOME", str(tmp_path))
+    monkeypatch.setattr(here, "_known", {})
+    monkeypatch.setattr(here, "_WITHIN_S", 0.05)
+    method = made("auto", network, {})
+    written(network, method, Shaping(0.0))
+    method.close()
+    (kept,) = (tmp_path / "speculative").glob("choices-*.json")
+    history = History()
+    assert history.restore(json.loads(kept.read_text("utf-8")))
+    kept.write_text('{"format": 1', "utf-8")
+    again = made("auto", network, {})
+    assert len(written(network, again, Shaping(0.0))) == 60
+
+
+@pytest.mark.parametrize("among", ["lookup+pearl", "nonsense", "ppd"])
+def test_what_it_cannot_choose_is_refused(network: Network, among: str) -> None:
+    with pytest.raises(SpecError, match="auto cannot choose") as refused:
+        made("auto", network, {**STILL, "among": among})
+    assert "lookup" in str(refused.value.hint)
+
+
+def test_what_it_comes_with_is_a_history() -> None:
+    file = files("weft.decoding.speculative.choose").joinpath("measured.json")
+    assert History().restore(json.loads(file.read_text("utf-8")))
+    assert len(auto.shipped()) >= 0
