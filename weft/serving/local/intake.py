@@ -122,7 +122,7 @@ class Intake:
         grammar = self._grammar(request)
         speculation = None
         if steps is None:
-            speculation = self._speculate(request.decode, Asked(shaping, seed))
+            speculation = self._speculate(request.decode, Asked(shaping, seed, _label(request)))
         ignore_end = bool(request.extra.get("ignore_eos", False))
         return Row(
             ticket,
@@ -184,6 +184,10 @@ class Intake:
 
 def _given(value: T | None, default: T) -> T:
     return default if value is None else value
+
+
+def _label(request: ModelRequest) -> str:
+    return "" if request.program is None else request.program.node
 
 
 def _check(request: ModelRequest) -> None:
