@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from weft.core.errors import ModelUnavailable, StartError
 from weft.core.fakes import FakeModel
-from weft.core.ports import ModelRequest, Sampling, Startable, Warmable, complete
-from weft.core.values import Message
+from weft.core.ports import (
+    ModelEvent,
+    ModelRequest,
+    Program,
+    Sampling,
+    Startable,
+    Warmable,
+    complete,
+)
+from weft.core.values import Completion, Message
 from weft.serving.vllm import model as module
 from weft.serving.vllm.model import VllmModel
 from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.speculative import parse_decode
 
 ASKING = ModelRequest((Message("user", "Hello"),), sampling=Sampling(max_tokens=3))
 
@@ -38,7 +48,7 @@ class Servers:
         await self.ready.wait()
         if self.starts <= self.fails:
             raise StartError("no memory")
-        return _Lease(self)
+        return _Lease(self, spec=spec)
 
 
 @dataclass
@@ -46,6 +56,8 @@ class _Lease:
     servers: Servers
     name: str = "m"
     urls: tuple[str, ...] = ("http://127.0.0.1:9/v1",)
+    id: str = "m-1"
+    spec: ServeSpec = field(default_factory=lambda: ServeSpec("m"))
 
     async def release(self) -> None:
         self.servers.released += 1
@@ -108,3 +120,56 @@ def test_closed_while_it_starts_it_keeps_nothing(servers: Servers) -> None:
 
     asyncio.run(main())
     assert (servers.starts, servers.released) == (1, 1)
+
+
+class _Written(FakeModel):
+    """Answers that say which tokens they are."""
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        async for event in super().generate(request):
+            if isinstance(event, Completion):
+                yield replace(event, token_ids=(5, 6, 7))
+            else:
+                yield event
+
+
+@pytest.mark.parametrize(
+    ("decode", "replicas", "node", "told"),
+    [
+        ("weft:8", 2, "flow/notes", [("m-1", "flow/notes", (5, 6, 7))]),
+        ("weft:8", 1, "flow/notes", []),
+        ("weft:8", 2, "", []),
+        ("ngram:8", 2, "flow/notes", []),
+    ],
+)
+@pytest.mark.parametrize("broken", [False, True])
+def test_proposers_of_several_servers_are_told_what_one_of_them_wrote(
+    decode: str,
+    replicas: int,
+    node: str,
+    told: list[object],
+    broken: bool,
+    servers: Servers,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    heard: list[object] = []
+
+    async def tell(folder: Path, label: str, tokens: tuple[int, ...]) -> int:
+        heard.append((folder.name, label, tokens))
+        return 0
+
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("WEFT_STATE_DIR", str(tmp_path / "file" if broken else tmp_path))
+    monkeypatch.setattr(module, "tell", tell)
+    monkeypatch.setattr(VllmModel, "_replica", lambda *_: _Written(lambda _: "one two", model="m"))
+
+    async def main() -> None:
+        servers.ready.set()
+        model = VllmModel(ServeSpec("m", decode=parse_decode(decode), replicas=replicas))
+        request = replace(ASKING, program=Program("run", node=node))
+        assert (await complete(model, request)).text == "one two"
+        await model.aclose()
+
+    asyncio.run(main())
+    assert heard == ([] if broken else told)

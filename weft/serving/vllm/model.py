@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.core.errors import ModelUnavailable
+from weft.core.errors import ModelUnavailable, ServeError
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Completion, Message
 from weft.serving.fleet import Fleet, FleetOptions
@@ -114,7 +114,8 @@ class VllmModel:
         if lease is None or program is None or not program.node or not answer.token_ids:
             return
         if lease.spec.decode.method == OURS and lease.spec.replicas * lease.spec.dp > 1:
-            await tell(drafting_folder(lease.id), program.node, answer.token_ids)
+            with suppress(ServeError):  # it only draws its drafts from less
+                await tell(drafting_folder(lease.id), program.node, answer.token_ids)
 
     def _refuse_closed(self) -> None:
         if self._closed:

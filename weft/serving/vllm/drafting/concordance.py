@@ -8,11 +8,10 @@ prompts of many requests, and memory for what others wrote.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Final, NamedTuple
 
-TOKEN_BYTES: Final = 200
-"""What a token takes, as measured with CPython 3.11 on text, rounded up."""
+TOKEN_BYTES: Final = 256
+"""What a token takes where no pair ever comes again, with CPython 3.11; in texts it is 60."""
 _END: Final = -1
 _PLACES: Final = 32
 
@@ -51,28 +50,38 @@ class Concordance:
     def extend(self, tokens: Sequence[int]) -> None:
         """The text goes on."""
         for token in tokens:
+            place = len(self._text) + 1
+            self._note(~token, place)
             if self._last != _END:
-                places = self._after.setdefault(_pair(self._last, token), [])
-                places.append(len(self._text) + 1)
-                if len(places) >= 2 * _PLACES:
-                    del places[:_PLACES]
+                self._note(_pair(self._last, token), place)
             self._text.append(token)
             self._last = token
 
     def occurrences(self, end: Sequence[int], longest: int, most: int) -> Iterator[Occurrence]:
-        """Where the last two tokens of `end` or more of them occur with something after them.
+        """Where the last tokens of `end` occur with something after them: two of them or more.
 
-        The latest `most` places first; runs longer than `longest` count as that long.
+        Where no two do, one. The latest `most` places first; runs longer than `longest` count as
+        that long.
         """
-        if len(end) < 2:
-            return
-        places = self._after.get(_pair(end[-2], end[-1]), ())
-        followed = (at for at in reversed(places) if self._is_followed(at))
-        for at in islice(followed, most):
-            yield Occurrence(self._text, at, self._length(at, end, longest), self._growing)
+        pairs = self._followed(_pair(*end[-2:])) if len(end) > 1 else []
+        if pairs:
+            for at in pairs[:most]:
+                length = self._length(at, end, longest)
+                yield Occurrence(self._text, at, length, self._growing)
+        elif end:
+            for at in self._followed(~end[-1])[:most]:
+                yield Occurrence(self._text, at, 1, self._growing)
 
-    def _is_followed(self, place: int) -> bool:
-        return place < len(self._text) and self._text[place] != _END
+    def _followed(self, run: int) -> list[int]:
+        """The places after a run that have a token, the latest first."""
+        places = reversed(self._after.get(run, ()))
+        return [at for at in places if at < len(self._text) and self._text[at] != _END]
+
+    def _note(self, run: int, place: int) -> None:
+        places = self._after.setdefault(run, [])
+        places.append(place)
+        if len(places) >= 2 * _PLACES:
+            del places[:_PLACES]
 
     def _length(self, place: int, end: Sequence[int], longest: int) -> int:
         text, length = self._text, 2

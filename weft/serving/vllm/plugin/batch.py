@@ -28,11 +28,21 @@ class RunnerBatch:
 
     def __init__(self, runner: Any) -> None:
         self._runner = runner
+        self._known: dict[str, tuple[Any, RowFacts]] = {}
 
     def rows(self) -> list[RowFacts]:
         """One for each row, in the order of the step's arrays."""
         requests = self._runner.requests
-        return [facts_of(name, requests[name]) for name in self._runner.input_batch.req_ids]
+        names = self._runner.input_batch.req_ids
+        self._known = {name: self._facts(name, requests[name]) for name in names}
+        return [self._known[name][1] for name in names]
+
+    def _facts(self, name: str, request: Any) -> tuple[Any, RowFacts]:
+        """As in the step before, if it is the same request: schemas are long."""
+        known = self._known.get(name)
+        if known is not None and known[0] is request:
+            return known
+        return request, facts_of(name, request)
 
     def living(self) -> Container[str]:
         """The requests that vLLM has not ended."""
