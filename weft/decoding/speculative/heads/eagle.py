@@ -19,6 +19,10 @@ from weft.decoding.concurrent.rotary import Rotary, Turns, turn
 SIZES: Final = ("taps", "heads", "kv_heads", "head_dim", "inner", "theta")
 """What a config has to say of a layer beside the target's width."""
 
+_ASIDE: Final = 0.1
+_QUIET: Final = 0.3
+"""What the head reads at first, in size: it should not be sure of anything yet."""
+
 Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """Attention of queries [heads, rows, head_dim] with the keys and values [kv_heads, rows, head_dim]
 of the same rows, and of whatever else they see: [heads, rows, head_dim].
@@ -50,7 +54,8 @@ class EagleLayer(nn.Module):  # type: ignore[misc]
     """States [rows, width] and embeddings of the tokens after them, to states of those tokens.
 
     A row stands at the position of its state. What it returns is what a later row takes as its
-    state; `ready` makes it what the target's head reads.
+    state; `ready` makes it what the target's head reads. It begins near what carries the state of
+    the last tapped layer on as it is: half the loss after the first steps.
     """
 
     def __init__(self, shape: EagleShape) -> None:
@@ -69,6 +74,11 @@ class EagleLayer(nn.Module):  # type: ignore[misc]
         self.gate = nn.Linear(width, shape.inner, bias=False)
         self.up = nn.Linear(width, shape.inner, bias=False)
         self.down = nn.Linear(shape.inner, width, bias=False)
+        for carries in (self.fuse, self.join):
+            with torch.no_grad():
+                carries.weight *= _ASIDE
+                carries.weight[:, -width:] += torch.eye(width)
+        nn.init.constant_(self.norm_out.weight, _QUIET)
 
     def turns(self, positions: torch.Tensor) -> Turns:
         """Of rows at `positions` [rows]."""

@@ -91,7 +91,7 @@ def _begin(
 KIND = Kind(
     "hidden_transfer",
     "linear maps that stand in for the states of positions to come",
-    Schedule(steps=400, texts=4, longest=512, rate=1e-3),
-    {"layer_percent": 67, "offsets": 3, "places": 16},
+    Schedule(steps=400, texts=2, longest=512, rate=1e-3),
+    {"layer_percent": 67, "offsets": 3, "places": 40},
     _begin,
 )

@@ -125,13 +125,13 @@ def _begin(
 KIND = Kind(
     "lexical_units",
     "placeholders that guess what follows within a unit of sure tokens",
-    Schedule(steps=400, texts=4, longest=512, rate=2e-3),
+    Schedule(steps=400, texts=2, longest=512, rate=2e-3),
     {
         "placeholders": 3,
         "rank": 16,
         "first_layer": 1,
         "alpha_percent": 80,
-        "places": 12,
+        "places": 32,
         "like_token": 2,
     },
     _begin,
