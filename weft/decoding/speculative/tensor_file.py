@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+
+_MODE: Final = 0o644
 
 
 class TensorFileBroken(Exception):
@@ -27,6 +30,7 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], notes: Mapping[str, s
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     try:
         save_file(plain, beside, dict(notes))
+        beside.chmod(_MODE)  # it is written for its owner alone, unlike other files
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)

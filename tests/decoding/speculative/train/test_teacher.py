@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,13 @@ from weft.decoding.speculative.train.following import follow
 from weft.decoding.speculative.train.teacher import Teacher
 
 TEXTS = [Text((5, 6, 7, 8, 9, 20, 21, 33), 3), Text((100, 4, 60, 61, 5), 2)]
+
+
+@pytest.fixture(autouse=True)
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the rounding of bfloat16, which would hide what is looked for."""
+    place = "weft.decoding.speculative.train.following.sparing"
+    monkeypatch.setattr(place, lambda device: nullcontext())
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from weft.decoding.speculative.train.corpus import Batch, Corpus
+from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.teacher import Teacher
 
 _TYPICAL = 1024
@@ -50,9 +51,10 @@ def follow(
     before = torch.arange(time)[None, None] <= at.repeat_interleave(distances, 1)[:, :, None]
     sees = torch.cat([before, own.expand(texts, -1, -1)], dim=-1)
     batch, places, sees = batch.to(rows.device), places.to(rows.device), sees.to(rows.device)
-    past = teacher.read(batch)
     embedded = rows.repeat(points, 1).expand(texts, -1, -1)
-    student = teacher.onwards(past, embedded, places, sees)
+    with sparing(rows.device):
+        past = teacher.read(batch)
+        student = teacher.onwards(past, embedded, places, sees)
     inside = places.clamp(max=time - 2)
     # the token of a place, and the one after it, which is what is guessed there
     valid = (places <= time - 2) & batch.there.gather(1, inside + 1)

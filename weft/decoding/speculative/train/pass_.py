@@ -15,6 +15,7 @@ from weft.decoding.speculative.train.following import first_rows, follow
 from weft.decoding.speculative.train.frame import Schedule
 from weft.decoding.speculative.train.kind import Kind, Made
 from weft.decoding.speculative.train.ppd import Rows, measured
+from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.teacher import Teacher
 
 
@@ -28,7 +29,8 @@ class AheadCourse:
 
     def loss(self, batch: Batch, chance: np.random.Generator) -> torch.Tensor:
         seen = follow(self._teacher, self.module.rows, batch, self._points, chance)
-        logits = self._teacher.head(seen.student[seen.valid])
+        with sparing(seen.student.device):
+            logits = self._teacher.head(seen.student[seen.valid]).float()
         wanted = seen.wanted[seen.valid]
         return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum") / max(
             len(wanted), 1

@@ -16,6 +16,7 @@ from weft.decoding.speculative.train.corpus import Batch, Corpus
 from weft.decoding.speculative.train.following import first_rows, follow
 from weft.decoding.speculative.train.frame import Schedule
 from weft.decoding.speculative.train.kind import Kind, Made
+from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.teacher import Teacher
 
 RANKS: Final = 10
@@ -43,9 +44,9 @@ class PromptCourse:
     def loss(self, batch: Batch, chance: np.random.Generator) -> torch.Tensor:
         rows = self.module.rows
         seen = follow(self._teacher, rows, batch, self._points, chance)
-        with torch.no_grad():
-            known = self._teacher.head(seen.teacher[seen.valid]).log_softmax(-1)
-        guessed = self._teacher.head(seen.student[seen.valid]).log_softmax(-1)
+        with sparing(rows.device):
+            known = self._teacher.head(seen.teacher[seen.valid]).float().log_softmax(-1)
+            guessed = self._teacher.head(seen.student[seen.valid]).float().log_softmax(-1)
         apart = (known.exp() * (known - guessed)).sum(-1)
         weights = (_FADE ** _distances(seen.valid, len(rows)))[seen.valid]
         return (weights * apart).sum() / weights.sum().clamp(min=1.0)
