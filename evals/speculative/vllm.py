@@ -39,8 +39,8 @@ MODEL: Final = "smollm2-135m-instruct"
 LENGTH: Final = 8
 PLAIN: Final = "vllm plain"
 SYSTEMS: Final[Mapping[str, str]] = {
-    "vllm ngram": f"ngram:{LENGTH},prompt_lookup_min=2,prompt_lookup_max=5",
     "vllm weft": f"weft:{LENGTH}",
+    "vllm ngram": f"ngram:{LENGTH},prompt_lookup_min=2,prompt_lookup_max=5",
 }
 """By system: its decoder. vLLM's own default of 5 tokens to match at least drafts far less."""
 TARGETS: Final = (
