@@ -17,7 +17,7 @@ from weft.decoding.network.branches import Branches
 from weft.decoding.network.network import Reading
 from weft.decoding.network.packing import Span
 from weft.decoding.speculative.drafters.model.line import Line
-from weft.decoding.speculative.executor.timeline import Timeline
+from weft.decoding.speculative.drafters.model.recorder import Recorder
 from weft.decoding.speculative.tree import DraftTree
 
 Piece = tuple[Line, int, list[int]]
@@ -48,7 +48,7 @@ class DraftCache:
         self,
         network: Reader,
         vocabulary: int,
-        timeline: Timeline | None = None,
+        timeline: Recorder | None = None,
         who: str = "draft",
     ) -> None:
         self.vocabulary = min(vocabulary, network.vocabulary_size)

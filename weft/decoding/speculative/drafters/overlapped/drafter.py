@@ -61,10 +61,10 @@ class AheadDrafter:
             if chosen.token != token:
                 break
             held += 1
-        offered = self.ahead[: self.offered]
-        wrong = held < len(self._news)
-        lost = self.ahead[held:] if wrong or self.ended else []
-        self.ahead = [] if wrong or self.ended else self.ahead[held:]
+        offered, rest = self.ahead[: self.offered], self.ahead[held:]
+        wrong = held < len(self._news) and bool(rest)
+        lost = rest if wrong or self.ended else []
+        self.ahead = [] if wrong or self.ended else rest
         self.misses = self.misses + 1 if wrong else 0
         self.line.extend(self._news)
         written, self._news = tuple(self._news), []

@@ -21,6 +21,7 @@ from weft.decoding.speculative.method import Ask
 from weft.decoding.speculative.tree import DraftTree
 
 _FEW: Final = 16
+"""Tokens that a pass reads in about the time of one."""
 
 
 class Pacing(Protocol):
