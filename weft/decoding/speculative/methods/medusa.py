@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.accept.lossy import LossyAcceptor
 from weft.decoding.speculative.accept.match import Match
 from weft.decoding.speculative.artefact import Artefact, find
+from weft.decoding.speculative.budget.fitting import pays_most
+from weft.decoding.speculative.budget.here import costs_of
 from weft.decoding.speculative.drafters.medusa import MedusaMethod
 from weft.decoding.speculative.heads.medusa import MedusaHeads
 from weft.decoding.speculative.heads.rank_tree import best_ranks
 from weft.decoding.speculative.heads.vocabulary_rows import VocabularyRows
 from weft.decoding.speculative.method import Method
-from weft.decoding.speculative.options import text, whole
+from weft.decoding.speculative.options import switch, text, whole
 from weft.decoding.speculative.preset import Options, Preset, Published
 from weft.decoding.speculative.speculation import MOST_NODES
 from weft.decoding.speculative.walk import Acceptor
 
 KIND = "medusa"
 MOST_HEADS = 16
-FEW = 12
-MANY = 63
-"""Nodes on a processor, and on an accelerator, where Medusa's own trees have as many."""
+_FEW, _MANY = 16, 63
+"""The most nodes on a processor, and on an accelerator, as many as Medusa's own trees have."""
+_CONTEXT = 256
+"""The length of a text for which the size is chosen."""
 
 
 def make_medusa(
     name: str, network: Network, options: Options, acceptor: Acceptor | LossyAcceptor
 ) -> MedusaMethod:
     """The method with the heads trained for a network. Raises: `CapabilityError`, `SpecError`."""
-    on_cpu = network.embed([0]).device.type == "cpu"
-    nodes = whole(options, "num_speculative_tokens", FEW if on_cpu else MANY, 1, MOST_NODES)
+    usual = _FEW if network.embed([0]).device.type == "cpu" else _MANY
+    nodes = whole(options, "num_speculative_tokens", usual, 1, MOST_NODES)
+    measured = switch(options, "measured", default="num_speculative_tokens" not in options)
     artefact = find(KIND, network, text(options, "model"))
     count = artefact.whole("heads", 1, MOST_HEADS)
     tree = best_ranks(artefact.table("accuracy", count), nodes)
+    if measured and len(tree):
+        running = accumulate(tree.chances, initial=1.0)
+        expected = {size: tokens for size, tokens in enumerate(running) if size}
+        tree = tree.first(pays_most(expected, costs_of(network).curve(_CONTEXT)))
     rows = VocabularyRows(network, artefact.ids("tokens", network.vocabulary_size))
     return MedusaMethod(
         name, loaded(artefact, count, network), rows, tree, network.layers, acceptor
@@ -59,6 +69,6 @@ PRESET = Preset(
     "trained heads guess several tokens from one state, in a sparse tree",
     _make,
     needs="heads trained for the model",
-    options=("num_speculative_tokens", "model"),
+    options=("num_speculative_tokens", "model", "measured"),
     published=Published(2.31, "Medusa-1, Spec-Bench, Vicuna-7B greedy on an A100"),
 )

@@ -22,5 +22,5 @@ PRESET = Preset(
     _make,
     lossless=False,
     needs="heads trained for the model",
-    options=("num_speculative_tokens", "model", "epsilon", "delta"),
+    options=("num_speculative_tokens", "model", "measured", "epsilon", "delta"),
 )
