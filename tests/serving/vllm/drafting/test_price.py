@@ -35,7 +35,7 @@ def test_the_price_is_what_a_token_adds_times_the_present_speed() -> None:
 
 def test_before_it_knows_and_where_tokens_are_free_the_floor_holds() -> None:
     assert Price(0.1).least() == 0.1
-    assert after(1, [2, 4, 8], 0.02, 0.0, 0.5) == 0.05
+    assert after(16, [2, 4, 8], 0.02, 0.0, 0.5) == 0.05
 
 
 def test_an_interruption_is_no_pass() -> None:

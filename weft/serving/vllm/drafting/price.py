@@ -14,7 +14,10 @@ _MEMORY: Final = 0.98
 _FEW: Final = 8.0
 _OUTLIER: Final = 4.0
 _DEAREST: Final = 0.8
-_LEVEL: Final = 0.5
+_TRUST: Final = 8.0
+"""Spread of n, in tokens squared, at which the line counts as much as the guess."""
+_ALIKE: Final = 16.0
+"""The guess: what a pass takes without any token is what so many tokens add."""
 
 
 class Price:
@@ -44,8 +47,7 @@ class Price:
     def _token_s(self) -> float:
         """a: what one more token adds. Where all passes were alike, a guess."""
         n, s = self._n / self._passes, self._s / self._passes
-        spread = self._nn / self._passes - n * n
-        if spread < _LEVEL:
-            return s / (n + 16.0)
-        slope = (self._ns / self._passes - n * s) / spread
+        spread = max(self._nn / self._passes - n * n, 0.0)
+        leaning = self._ns / self._passes - n * s
+        slope = (leaning + _TRUST * s / (n + _ALIKE)) / (spread + _TRUST)
         return min(max(slope, 0.0), s / n)
