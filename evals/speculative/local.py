@@ -17,6 +17,7 @@ from evals.engine.rows import Lookup, Row
 from evals.planning.effort import Skipped
 from evals.reasoning.report import Target
 from evals.speculative.batches import batch_rows
+from evals.speculative.beside import beside
 from evals.speculative.cases import AGENTS, CASES
 from evals.speculative.cases.specbench import TASKS
 from evals.speculative.figures import PLAIN, method_rows, plain_rows
@@ -39,7 +40,9 @@ TOTALS: Final[Mapping[str, Sequence[str]]] = {"spec_bench": TASKS, "agents": AGE
 QUICK: Final = Size(1, 32, back=False)
 FULL: Final = Size(5, 64, back=True)
 TOGETHER: Final = ("agent_quoting", "mt_bench")
-"""Cases that are also asked in batches, by the decoders of `_SHARING`."""
+"""Cases that are also asked in batches, by the decoders of `_SHARING`; none is left out there."""
+_SLOW: Final = ("self_draft", "sequoia", "pearl", "pipeinfer", "llmcad", "easyspec")
+"""A network drafts here, at a third of the speed of plain decoding where nobody trained it."""
 _SHARING: Final = ("lookup", "suffix", "self_draft", "medusa", "lookahead")
 
 
@@ -49,14 +52,19 @@ def rows(quick: bool) -> list[dict[str, Any]]:
         path = locate(MODEL)
     except ModelNotFound as error:
         raise Skipped(str(error)) from error
-    found = measured(path, list(systems()), tuple(CASES), QUICK if quick else FULL)
+    slow = _SLOW if quick else ()
+    found = measured(path, list(systems()), tuple(CASES), QUICK if quick else FULL, slow)
     return [asdict(row) for row in asyncio.run(found)]
 
 
 async def measured(
-    path: Path, wanted: Sequence[System], cases: Sequence[str], size: Size
+    path: Path,
+    wanted: Sequence[System],
+    cases: Sequence[str],
+    size: Size,
+    slow: Sequence[str] = (),
 ) -> list[Row]:
-    """The figures of `wanted` in `cases`, and their totals."""
+    """The figures of `wanted` in `cases`, of those that are `slow` in a few; and their totals."""
     found: list[Row] = []
     answers: dict[str, Answers] = {}
     model, served = Model(path), Served(path)
@@ -69,7 +77,8 @@ async def measured(
             except Skipped as reason:
                 found.append(Row(case, "", f"skipped: {reason}", None, ""))
                 continue
-            answers[case] = await rounds.answers(prompts, wanted, size)
+            here = [each for each in wanted if case in TOGETHER or each.name not in slow]
+            answers[case] = await rounds.answers(prompts, here, size)
             found += _case_rows(case, answers[case])
             if case in TOGETHER:
                 there = [each for each in wanted if each.name in {*_SHARING} & {*methods.made}]
@@ -77,6 +86,9 @@ async def measured(
                 found += await batch_rows(case, eight, served, there, size.tokens)
         for name, why in methods.missing.items():
             found.append(Row("all", name, f"skipped: {why}", None, ""))
+        for name in slow:
+            where = f"measured in {' and '.join(TOGETHER)} only"
+            found.append(Row("all", name, f"skipped: {where}, in a hurry", None, ""))
     await served.close()
     return [*found, *_total_rows(answers)]
 
@@ -85,7 +97,8 @@ def _total_rows(answers: Mapping[str, Answers]) -> Iterator[Row]:
     for total, parts in TOTALS.items():
         there = [answers[case] for case in parts if case in answers]
         if len(there) > 1:
-            joined = {name: [one for part in there for one in part[name]] for name in there[0]}
+            everywhere = [name for name in there[0] if all(name in part for part in there)]
+            joined = {name: [one for part in there for one in part[name]] for name in everywhere}
             yield from _case_rows(total, joined)
 
 
@@ -99,7 +112,7 @@ def _case_rows(case: str, answers: Answers) -> list[Row]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Tokens a pass and the ratio of times, systems down and cases across; then the rest."""
+    """Tokens a pass and ratios of times, systems down and cases across; then the published."""
     figures = Lookup(rows)
     cases = list(dict.fromkeys(row.case for row in rows if row.metric == "tokens_per_s"))
     names = list(dict.fromkeys(row.system for row in rows if row.metric == "wall_ratio"))
@@ -111,7 +124,7 @@ def table(rows: Sequence[Row]) -> str:
             cells = (figures(case, name, metric) for case in cases)
             lines.append(f"  {name:22}" + "".join(_cell(value) for value in cells))
     lines += [f"{row.system:24}{row.metric}" for row in rows if row.metric.startswith("skipped")]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", beside(rows)])
 
 
 def panel(axes: Axes, figures: Lookup) -> None:

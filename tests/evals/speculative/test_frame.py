@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch", reason="the decoders need weft[local]")
 
-from evals.engine.rows import Lookup
+from evals.engine.rows import Lookup, Row
 from evals.planning.effort import Skipped
 from evals.speculative import caches, local, sections
+from evals.speculative.beside import REASONS, beside
 from evals.speculative.cases import AGENTS, CASES
 from evals.speculative.cases.prompt import Prompt
 from evals.speculative.figures import PLAIN, method_rows, plain_rows
@@ -29,6 +30,7 @@ from evals.speculative.systems import systems
 from evals.speculative.taken import Taken, Together
 from weft.core.values import Message
 from weft.decoding.speculative.drafters.lookup import Lookup as LookupDrafter
+from weft.decoding.speculative.presets import NAMES
 from weft.decoding.speculative.tree import DraftTree
 
 tokens = st.lists(st.integers(0, 3), max_size=60)
@@ -233,3 +235,10 @@ def test_decoders_are_measured_beside_plain_decoding(tiny_path: Path) -> None:
     assert [row for row in rows if row.system == "medusa" and row.metric.startswith("skipped")]
     assert "lookup" in local.table(rows)
     assert "skipped" in local.table(rows)
+
+
+def test_accepted_lengths_stand_beside_the_published_ones_with_a_reason() -> None:
+    assert set(REASONS) == set(NAMES)
+    table = beside([Row("agents", "lookup", "accepted_length", 3.14159, "tokens")])
+    (line,) = [line for line in table.splitlines() if line.startswith("| lookup |")]
+    assert "| 3.14 | 1.75: Spec-Bench" in line
