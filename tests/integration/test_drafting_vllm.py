@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def test_drafts_from_siblings_earlier_runs_grammars_and_other_programs_change_no
 def test_a_proposer_that_breaks_loses_no_request(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A class of our own whose every second draft raises, and that is told nothing of the batch."""
+    """Every second draft raises, and it is told nothing of the batch: greedy, then both kinds."""
     (tmp_path / "breaking.py").write_text(
         "from weft.serving.vllm.plugin.proposer import WeftProposer\n"
         "from weft.serving.vllm.drafting.line import Line\n"
@@ -143,14 +144,23 @@ def test_a_proposer_that_breaks_loses_no_request(
         "Line.draft = breaks\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    oracle, tokenizer = Oracle(folder), AutoTokenizer.from_pretrained(folder)
     requests = [asked(tokenizer(prompt).input_ids, "flow/notes") for prompt in PROMPTS]
+    drawn = [
+        replace(request, sampling=Sampling(max_tokens=TOKENS, temperature=0.8, top_p=0.9))
+        for request in requests
+    ]
 
-    async def answers(decode: str) -> list[Completion]:
-        async with serving(folder, decode) as model:
-            return await at_once(model, requests)
+    async def main() -> None:
+        async with serving(folder, "custom_class:breaking.Breaking:4") as model:
+            greedy = await at_once(model, requests)
+            assert [list(each.token_ids) for each in greedy] == [
+                oracle.greedy(prompt, TOKENS) for prompt in PROMPTS
+            ]
+            assert any(each.speculation is not None for each in greedy)
+            mixed = await at_once(model, [*drawn, *requests])
+            assert all(len(each.token_ids) == TOKENS for each in mixed)
+            same = [each.token_ids for each in mixed[len(drawn) :]]
+            assert same == [each.token_ids for each in greedy]
 
-    plain = asyncio.run(answers("autoregressive"))
-    broken = asyncio.run(answers("custom_class:breaking.Breaking:4"))
-    assert [each.token_ids for each in broken] == [each.token_ids for each in plain]
-    assert any(each.speculation is not None for each in broken)
+    asyncio.run(main())
