@@ -164,12 +164,12 @@ def test_only_depths_that_were_tested_are_learnt_from() -> None:
 def test_few_tests_of_one_count_little_against_many_of_all() -> None:
     wide, own = Counts(1, memory=1000.0), Counts(1, memory=32.0)
     for _ in range(500):
-        wide.add(1, 1)
+        wide.add(0, held=True)
     both = Chances((wide, own), 0.5)
-    own.add(1, 0)
+    own.add(0, held=False)
     assert both.each(1)[0] > 0.75
     for _ in range(40):
-        own.add(1, 0)
+        own.add(0, held=False)
     assert both.each(1)[0] < 0.2
 
 

@@ -20,6 +20,7 @@ from weft.decoding.speculative.chance import Keyed
 from weft.decoding.speculative.choose.arm import Arm
 from weft.decoding.speculative.choose.choice import Choice
 from weft.decoding.speculative.choose.history import History
+from weft.decoding.speculative.choose.ledger import SHARE, START
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafters.lookup import Lookup
 from weft.decoding.speculative.law import Shaping
@@ -127,6 +128,20 @@ def test_it_is_never_far_from_the_best_single_drafter(seed: int, one: float, two
     ]
     assert replay.seconds < 1.12 * min(singles)
     assert slowdown(replay) < 1.0 / 0.95
+
+
+@given(st.integers(0, 10**6), st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=4, max_size=4))
+@settings(max_examples=15)
+def test_no_text_loses_more_than_it_may_however_drafters_mislead(
+    seed: int, parts: list[float]
+) -> None:
+    trust = [1.0] * 4
+    bench = Bench({"a": lambda place: trust[place * 4 // 200]}, {})
+    for number in range(3):
+        bench.write(seed + number)
+    trust = parts
+    replay = bench.write(seed + 9)
+    assert replay.seconds <= PLAIN_S * (replay.tokens * (1 + SHARE) + START) + 1e-9
 
 
 def test_a_model_that_pays_is_found_and_one_that_is_too_slow_is_left() -> None:
@@ -248,7 +263,7 @@ def test_the_history_is_kept_and_read_again(tmp_path: Path) -> None:
     choice.close()
     again = History()
     assert again.restore(json.loads(kept.read_text("utf-8")))
-    assert again.chances(("", "kind 000"), "a", 2).each(1)[0] > 0.5
+    assert again.chances(("", "kind 000"), "a")[2].each(1)[0] > 0.5
 
 
 @pytest.mark.parametrize(
@@ -273,6 +288,6 @@ def test_a_history_that_is_none_is_refused(value: object) -> None:
 def test_a_history_forgets_groups_that_were_not_used_for_long() -> None:
     history = History(groups=5)
     for node in range(50):
-        history.chances(("", "kind 000", f"node {node}"), "a", 0).observe(1, 1)
+        history.chances(("", "kind 000", f"node {node}"), "a")[0].observe(1, 1)
     assert len(history) == 5
-    assert history.chances(("",), "a", 0).tests > 40
+    assert history.chances(("",), "a")[0].tests > 40

@@ -27,22 +27,23 @@ class Counts:
         """That a token there is right; `before` is what was thought without these counts."""
         return (self.held[depth] + self._weight * before) / (self.tested[depth] + self._weight)
 
-    def add(self, drafted: int, accepted: int) -> None:
-        """Of a draft `drafted` deep the first `accepted` were right; the one below was tested."""
-        for depth in range(min(drafted, accepted + 1, len(self.tested))):
-            self.tested[depth] = self.tested[depth] * self._keeps + 1.0
-            self.held[depth] = self.held[depth] * self._keeps + (depth < accepted)
+    def add(self, depth: int, *, held: bool) -> None:
+        """A token at a depth was tested, those above it being right."""
+        self.tested[depth] = self.tested[depth] * self._keeps + 1.0
+        self.held[depth] = self.held[depth] * self._keeps + held
 
 
 class Chances:
     """What `counts` say together, the widest group's first; `hope` where all of them are empty.
 
-    Of a depth that was not tested is thought as of the one above it.
+    Where nothing was tested at a depth, it is thought of as `like` thinks of it, which is somewhat
+    alike; or else as of the one above it.
     """
 
-    def __init__(self, counts: Sequence[Counts], hope: float) -> None:
+    def __init__(self, counts: Sequence[Counts], hope: float, like: Chances | None = None) -> None:
         self._counts = tuple(counts)
         self._hope = hope
+        self._like = like
         self.depths = min(len(each.tested) for each in counts)
 
     @property
@@ -53,7 +54,9 @@ class Chances:
     def each(self, depth: int) -> list[float]:
         """Of the first `depth` depths: how likely a token is accepted, those above it being so."""
         found, chance = [], self._hope
+        like = None if self._like is None else self._like.each(depth)
         for level in range(min(depth, self.depths)):
+            chance = chance if like is None else like[level]
             for counts in self._counts:
                 chance = counts.chance(level, chance)
             found.append(chance)
@@ -68,7 +71,13 @@ class Chances:
         better = (min(chance + bonus, 1.0) for chance in self.each(depth))
         return list(accumulate(better, mul))
 
-    def observe(self, drafted: int, accepted: int) -> None:
+    def test(self, depth: int, *, held: bool) -> None:
         """See `Counts.add`; all of them learn."""
-        for counts in self._counts:
-            counts.add(drafted, accepted)
+        if depth < self.depths:
+            for counts in self._counts:
+                counts.add(depth, held=held)
+
+    def observe(self, drafted: int, accepted: int) -> None:
+        """Of a draft `drafted` deep the first `accepted` were right; the one below was tested."""
+        for depth in range(min(drafted, accepted + 1)):
+            self.test(depth, held=depth < accepted)

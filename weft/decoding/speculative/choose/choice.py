@@ -109,8 +109,11 @@ class Choice:
             plans = [Plan() for _ in plans]
         self._make(rows, plans)
         depths = share_out([plan.offer for plan in plans], cost, MARGIN)
+        one = cost(len(asks)) / max(len(asks), 1)
         drafts = [
-            self._settled(row, plan, depth)
+            self._settled(
+                row, plan, depth, lambda nodes: (cost(len(asks) + nodes) / one) - len(asks)
+            )
             for row, plan, depth in zip(rows, plans, depths, strict=True)
         ]
         nodes = sum(len(draft.tree) for draft in drafts if isinstance(draft, Draft))
@@ -159,7 +162,10 @@ class Choice:
                 plan = Plan(draft, offer)
             else:
                 offer = self._expected(row, arm, most)
-                plan = Plan(arm=arm, levels=offer.best(rows, cost)[1])
+                levels = offer.best(rows, cost)[1]
+                if levels * offer.cost > row.ledger.room:
+                    continue
+                plan = Plan(arm=arm, levels=levels)
             pays, _ = offer.best(rows, cost)
             if pays > best:
                 best, found = pays, plan
@@ -203,9 +209,11 @@ class Choice:
             drafts, seconds = arm.timed(asks, self._clock)
             for number, draft in zip(numbers, drafts, strict=True):
                 row, plan = rows[number], plans[number]
+                taken = seconds / len(numbers) / self._costs.second(row.tokens)
                 if plan.tried:
-                    taken = seconds / len(numbers) / self._costs.second(row.tokens)
                     self._exploring.spend(plan.price + taken)
+                else:
+                    row.ledger.spend(taken)
                 if isinstance(draft, BaseException):
                     plans[number] = Plan(draft)
                 else:
@@ -215,7 +223,8 @@ class Choice:
                     offer = Offer.of(draft.tree, chances)
                     plans[number] = replace(plan, draft=draft, offer=offer)
 
-    def _settled(self, row: Choosing, plan: Plan, depth: int) -> Draft | BaseException:
+    def _settled(self, row: Choosing, plan: Plan, depth: int, price: Cost) -> Draft | BaseException:
+        """What is read of a draft: no more than the sequence may lose, at the `price` of nodes."""
         if isinstance(plan.draft, BaseException):
             return plan.draft
         if plan.arm is not None:
@@ -223,7 +232,12 @@ class Choice:
             row.shadows[plan.arm.name].follow(plan.draft.tree)
         if plan.tried:
             return plan.draft
-        return plan.draft.clipped(depth) if depth else PLAIN
+        while depth and price(sum(plan.offer.nodes[:depth])) > row.ledger.room:
+            depth -= 1
+        if not depth:
+            return PLAIN
+        row.ledger.spend(price(sum(plan.offer.nodes[:depth])))
+        return plan.draft.clipped(depth)
 
 
 def _own(drafter: Drafter) -> Choosing:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from weft.decoding.speculative.asked import Asked
 from weft.decoding.speculative.choose.features import Features, overlap
-from weft.decoding.speculative.choose.history import DEPTHS, WARMTHS, History
+from weft.decoding.speculative.choose.history import DEPTHS, History
+from weft.decoding.speculative.choose.ledger import Ledger
 from weft.decoding.speculative.choose.shadow import Shadow
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafter import Drafter, Seen, Watching
@@ -32,6 +33,7 @@ class Choosing:
         self.drafters = {**free, **paid}
         self.shadows: dict[str, Shadow] = {}
         self.tokens = 0
+        self.ledger = Ledger()
         self._free = dict(free)
         self._history = history
         self._asked = asked
@@ -52,6 +54,7 @@ class Choosing:
         if not self.shadows:
             self._begin(tokens)
             return
+        self.ledger.step(len(tokens) - 1)
         for name, drafter in self.drafters.items():
             if name not in self._free:
                 drafter.extend(tokens)
@@ -76,10 +79,7 @@ class Choosing:
         features = Features(len(prompt), overlap(prompt), heat, self._asked.label)
         for name, drafter in self.drafters.items():
             drafter.extend(prompt)
-            chances = [
-                self._history.chances(features.scopes, name, warm) for warm in range(WARMTHS)
-            ]
-            self.shadows[name] = Shadow(chances)
+            self.shadows[name] = Shadow(self._history.chances(features.scopes, name))
         for name in self._free:
             self.shadows[name].follow(self.offered(name).tree)
 
@@ -91,8 +91,8 @@ class Choosing:
         """As if it drafted at every step: a draft ends, the next one begins where it ended."""
         shadow = self.shadows[name]
         for at, token in enumerate(tokens, 1):
-            drafter.extend((token,))
             shadow.extend(token)
+            drafter.extend((token,))
             if not shadow.following:
                 draft = _draft(drafter)
                 shadow.follow(draft.tree)

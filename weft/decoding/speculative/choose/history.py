@@ -40,14 +40,19 @@ class History:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def chances(self, scopes: Sequence[str], drafter: str, warm: int) -> Chances:
-        """For one sequence of the groups `scopes`, the widest first: what it shows is theirs too.
+    def chances(self, scopes: Sequence[str], drafter: str) -> tuple[Chances, ...]:
+        """By warmth, for one sequence of the groups `scopes`, the widest first: what it shows is
+        theirs too.
 
-        Of what nobody knows little is hoped: what costs nothing to find out needs no hope.
+        Of what nobody knows little is hoped: what costs nothing to find out needs no hope. A
+        drafter that does better than it did is thought to be as it was, until it shows.
         """
-        known = [self._of(scope, drafter, warm) for scope in scopes]
-        own = Counts(DEPTHS, memory=24.0, weight=6.0)
-        return Chances((*known, own), _HOPE)
+        found: list[Chances] = []
+        for warm in range(WARMTHS):
+            known = [self._of(scope, drafter, warm) for scope in scopes]
+            own = Counts(DEPTHS, memory=24.0, weight=6.0)
+            found.append(Chances((*known, own), _HOPE, found[-1] if found else None))
+        return tuple(found)
 
     def as_json(self) -> dict[str, object]:
         """A JSON value that `restore` understands."""

@@ -48,23 +48,23 @@ class Shadow:
             return
         children = self._tree.children(self._node)
         found = next((child for child in children if self._tree.tokens[child] == token), None)
+        if children:
+            self._learn(held=found is not None)
         if found is not None:
             self._node = found
             self._right += 1
             self._streak += 1
             return
-        self._learn()
         if children:
             self._streak = 0
         self._deepest = 0
 
-    def _learn(self) -> None:
-        """What came of the draft; and of what was left of it at each token that it was right about.
+    def _learn(self, *, held: bool) -> None:
+        """One more token of the draft was tested; and of what was left of it at each token before.
 
         A drafter that is asked again there goes on as it did, nearly always: so every place of a
         text tells of a draft from there, with the warmth that it would have begun with.
         """
         before = self._streak - self._right
-        for at in range(min(self._right + 1, self._deepest)):
-            chances = self._by_warmth[warmth(before + at)]
-            chances.observe(self._deepest - at, self._right - at)
+        for at in range(self._right + 1):
+            self._by_warmth[warmth(before + at)].test(self._right - at, held=held)
