@@ -17,6 +17,7 @@ from weft.decoding.network.network import Network
 from weft.decoding.speculative import artefact
 from weft.decoding.speculative.accept.ratio import Ratio
 from weft.decoding.speculative.asked import Asked, begun
+from weft.decoding.speculative.budget.costs import Costs
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafter import Seen
 from weft.decoding.speculative.law import Shaping
@@ -45,7 +46,12 @@ class Workshop:
     folder: Path
     made: dict[str, Path] = field(default_factory=dict)
 
-    def options(self, kind: str) -> dict[str, str]:
+    def options(self, kind: str) -> dict[str, str | bool]:
+        """Of the preset of that kind: its weights, and nothing that depends on this machine."""
+        still = {} if kind == "pass" else {"measured": False}
+        return {"model": str(self.folder_of(kind)), **still}
+
+    def folder_of(self, kind: str) -> Path:
         if kind not in self.made:
             texts = [
                 Text((*prompt, *plain(self.network, prompt, GREEDY, 0, LIMITS)), len(prompt))
@@ -61,7 +67,7 @@ class Workshop:
                 drafter = course.made(corpus)
             self.made[kind] = self.folder / kind
             artefact.save(self.made[kind], kind, drafter.settings, drafter.tensors, self.network)
-        return {"model": str(self.made[kind])}
+        return self.made[kind]
 
 
 @pytest.fixture(scope="module")
@@ -118,10 +124,11 @@ def test_typical_acceptance_keeps_more_than_the_lossless_rule(shop: Workshop) ->
 
 class TestMedusa:
     def test_fewer_nodes_are_the_best_of_them(self, shop: Workshop) -> None:
-        found = artefact.find("medusa", shop.network, shop.options("medusa")["model"])
+        found = artefact.find("medusa", shop.network, str(shop.folder_of("medusa")))
         unsure = {**found.settings, "accuracy": [[0.4, 0.3, 0.2]] * 3}
         artefact.save(shop.folder / "unsure", "medusa", unsure, found.tensors, shop.network)
-        method = made("medusa", shop.network, {"model": str(shop.folder / "unsure")})
+        unsure_here = {**shop.options("medusa"), "model": str(shop.folder / "unsure")}
+        method = made("medusa", shop.network, unsure_here)
         drafter = method.begin()
         drafter.see(_seen(shop.network))  # type: ignore[attr-defined]
         whole, few, none = (method.propose([(drafter, most)])[0] for most in (12, 5, 0))
@@ -156,14 +163,41 @@ class TestMedusa:
         assert moved.tokens[moved.children(ROOT)[0]] == deeper
 
     def test_only_the_tokens_it_knows_are_drafted(self, shop: Workshop) -> None:
-        method = made("medusa", shop.network, {**shop.options("medusa")})
-        known = set(artefact.find("medusa", shop.network, shop.options("medusa")["model"])
-                    .ids("tokens", 10_000).tolist())  # fmt: skip
+        method = made("medusa", shop.network, shop.options("medusa"))
+        found = artefact.find("medusa", shop.network, str(shop.folder_of("medusa")))
         drafter = method.begin()
         drafter.see(_seen(shop.network))  # type: ignore[attr-defined]
         [draft] = method.propose([(drafter, 12)])
         assert isinstance(draft, Draft)
-        assert set(draft.tree.tokens) <= known
+        assert set(draft.tree.tokens) <= set(found.ids("tokens", 10_000).tolist())
+
+
+@pytest.mark.parametrize(
+    ("slope", "medusa", "ppd"), [(0.0, 16, 16), (10.0, 1, 3)], ids=["free", "dear"]
+)
+def test_trees_are_as_large_as_the_machine_likes(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, slope: float, medusa: int, ppd: int
+) -> None:
+    costs = Costs({64: {1: 1.0, 2: 1.0 + slope, 64: 1.0 + 63 * slope}})
+    for name in ("medusa", "ppd"):
+        place = f"weft.decoding.speculative.methods.{name}.costs_of"
+        monkeypatch.setattr(place, lambda network: costs)
+        folder = shop.folder / f"{name} of {slope}"
+        found = artefact.find(name, shop.network, str(shop.folder_of(name)))
+        unsure = {**found.settings, "accuracy": [[0.4, 0.3, 0.2]] * 3}
+        artefact.save(folder, name, unsure, found.tensors, shop.network)
+        method = made(name, shop.network, {"model": str(folder)})
+        if name == "medusa":
+            assert method.lengths().length() == medusa
+        else:
+            drafter = method.begin()
+            drafter.extend((1, 2, 3))
+            seen = Seen((3,), aux=np.eye(3, 399, 7, np.float32), under=(0, 1, 2), walk=Walk((), 4))
+            drafter.see(seen)  # type: ignore[attr-defined]
+            drafter.extend((4,))
+            draft = drafter.propose(99)
+            assert isinstance(draft, Draft)
+            assert len(draft.tree) + len(draft.aux) == ppd
 
 
 class TestPpd:
