@@ -1,8 +1,13 @@
 """Draft and target side by side: how much of the time both work, and how much of it is for nothing.
 
-The embedded model's first layers draft for the whole of it. In the cases `threads_*` both share the
-cores of this machine, so what overlaps also slows the other down; in `own_devices_*` the same runs
-are played on a virtual clock with the passes' measured times, as if each had a device of its own.
+The embedded model's first layers draft for the whole of it, untrained.
+
+    threads_*      its first 10 of 30 layers. They and the target share the cores of this machine:
+                   what overlaps also slows the other down
+    own_devices_*  the same, played on a virtual clock with the passes' measured times, as if each
+                   had a device of its own
+    quick_draft_*  on that clock, 28 layers, of which half the tokens are right; the time of a pass
+                   is not theirs but said: a sixth of the target's, as of a 7B beside a 70B model
 
     draft_model   the draft, then the pass, one after the other
     pearl         the draft of the next step while the target reads the last
@@ -15,7 +20,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,11 +66,13 @@ from weft.decoding.speculative.speculation import Speculation
 from weft.serving.weights import locate
 
 MODEL: Final = "smollm2-135m-instruct"
-LAYERS: Final = 10
+_SETUPS: Final = {"threads": (10, False), "own_devices": (10, True), "quick_draft": (28, True)}
+"""By name: how many layers draft, and whether the clock is virtual."""
+_QUICK: Final = 1 / 6
 STAGES: Final = 2
 LONGEST: Final = 6
 SYSTEMS: Final = ("autoregressive", "draft_model", "pearl", "llmcad", "pipeinfer")
-_CASES: Final = ("agent_quoting", "agent_plans")
+_CASES: Final = ("agent_quoting", "agent_edits")
 _SLOTS: Final = 2
 
 
@@ -140,17 +147,17 @@ class Machine:
 def rows(quick: bool) -> list[dict[str, Any]]:
     """All rows. Raises: `Skipped` where the model is not on this machine."""
     effort = Effort(quick)
-    model, machine = _made()
-    found: list[Row] = [
-        Row("threads", "first_layers", "draft_pass_s", machine.draft_s, "s"),
-        Row("threads", "target", "target_pass_s", machine.target_s, "s"),
-    ]
-    for virtual in (False, True):
-        machine.virtual = virtual
+    model, machines = _made()
+    found: list[Row] = []
+    for setup, machine in machines.items():
+        found += [
+            Row(setup, "draft", "pass_s", machine.draft_s, "s"),
+            Row(setup, "target", "pass_s", machine.target_s, "s"),
+        ]
         for case in _CASES:
-            prompts = [prompt for prompt in CASES[case](effort.of(2, 6)) if prompt.free]
-            name = f"{'own_devices' if virtual else 'threads'}_{case}"
-            found += _case_rows(name, _answers(machine, model, prompts, effort.of(24, 64)))
+            prompts = [prompt for prompt in CASES[case](effort.of(1, 4)) if prompt.free]
+            answers = _answers(machine, model, prompts, effort.of(24, 48))
+            found += _case_rows(f"{setup}_{case}", answers)
     return [
         {"case": r.case, "system": r.system, "metric": r.metric, "value": r.value, "unit": r.unit}
         for r in found
@@ -160,11 +167,12 @@ def rows(quick: bool) -> list[dict[str, Any]]:
 def panel(axes: Any, figures: Lookup) -> None:
     """Of each system, how much of the target's time the draft model works too."""
     names = [name for name in SYSTEMS if name != "autoregressive"]
-    for shift, case in enumerate((f"threads_{_CASES[0]}", f"own_devices_{_CASES[0]}")):
+    for shift, setup in enumerate(_SETUPS):
+        case = f"{setup}_{_CASES[0]}"
         values = [figures(case, name, "overlap_share") or 0.0 for name in names]
-        places = [place + 0.4 * shift for place in range(len(names))]
-        axes.bar(places, values, 0.38, label=case)
-    axes.set_xticks([place + 0.2 for place in range(len(names))], names)
+        places = [place + 0.28 * shift for place in range(len(names))]
+        axes.bar(places, values, 0.26, label=case)
+    axes.set_xticks([place + 0.28 for place in range(len(names))], names)
     axes.set_title("share of the target's time in which the draft works too")
     axes.legend(frameon=False)
 
@@ -176,18 +184,17 @@ def plot(path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    model, machine = _made()
+    model, machines = _made()
     prompt = next(prompt for prompt in CASES[_CASES[0]](4) if prompt.free)
+    size = (7 * len(machines), 9)
     figure, axes = plt.subplots(
-        len(SYSTEMS), 2, figsize=(14, 9), layout="constrained", sharex="col"
+        len(SYSTEMS), len(machines), figsize=size, layout="constrained", sharex="col"
     )
-    for column, virtual in enumerate((False, True)):
-        machine.virtual = virtual
+    for column, (setup, machine) in enumerate(machines.items()):
         for line, system in enumerate(SYSTEMS):
             run = _run(system, machine, model.encoded(prompt), 24)
-            where = "a device each" if virtual else "threads on one machine"
-            _bars(axes[line][column], f"{system}, {where}", run.intervals)
-            print(f"{system}, {where}\n{drawn(run.intervals)}", flush=True)
+            _bars(axes[line][column], f"{system}, {setup}", run.intervals)
+            print(f"{system}, {setup}\n{drawn(run.intervals)}", flush=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
@@ -208,15 +215,19 @@ def _bars(axes: Any, title: str, intervals: Sequence[Interval]) -> None:
     axes.set_xlabel("s")
 
 
-def _made() -> tuple[Model, Machine]:
+def _made() -> tuple[Model, Mapping[str, Machine]]:
     try:
         model = Model(locate(MODEL))
     except ModelNotFound as missing:
         raise Skipped(str(missing)) from missing
     network = model.network
-    machine = Machine(network, network.share(layers=LAYERS), cut(network, STAGES))
-    machine.draft_s, machine.target_s = _pass_s(machine.short), _pass_s(network)
-    return model, machine
+    stages, target_s = cut(network, STAGES), _pass_s(network)
+    machines = {}
+    for name, (layers, virtual) in _SETUPS.items():
+        short = network.share(layers=layers)
+        draft_s = target_s * _QUICK if name == "quick_draft" else _pass_s(short)
+        machines[name] = Machine(network, short, stages, draft_s, target_s, virtual)
+    return model, machines
 
 
 def _pass_s(network: Network) -> float:
