@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from evals.engine.rows import Lookup, Row
@@ -56,6 +56,39 @@ Pair = tuple[Answers, Answers]
 """Of plain vLLM and of one that drafts, for the same prompts in the same order."""
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A server as one comparison asks it: what it cached of prompts for another one is not found.
+
+    The plain server of the first comparison may serve the next one as well.
+    """
+
+    model: VllmModel
+    salt: str
+
+    async def answer(self, case: str, prompt: Prompt, most: int) -> Taken:
+        """A greedy answer for a node named as its case; timed from when its prompt was read."""
+        extra: dict[str, Any] = {"cache_salt": self.salt}
+        if prompt.schema is not None:
+            # as a schema of the request, an answer that is cut off would be an error
+            extra["structured_outputs"] = {"json": prompt.schema}
+        request = ModelRequest(
+            prompt.messages,
+            sampling=Sampling(max_tokens=most, temperature=0.0),
+            grammar=prompt.grammar,
+            program=Program(prompt.id, node=case),
+            extra=extra,
+        )
+        begun = time.perf_counter()
+        async with aclosing(self.model.generate(request)) as events:
+            async for event in events:
+                if isinstance(event, Prefilled):
+                    begun = time.perf_counter()
+                elif isinstance(event, Completion):
+                    return _taken(event, time.perf_counter() - begun)
+        raise AssertionError("a model's answer ends with its completion")
+
+
 def rows(quick: bool) -> list[dict[str, Any]]:
     """The figures of `MODEL`. Raises: `Skipped` where it is not, or no vLLM."""
     try:
@@ -76,7 +109,7 @@ async def measured(size: Size) -> list[Row]:
             aclosing(_model("autoregressive")) as plain,
             aclosing(_model(decoder)) as drafting,
         ):
-            found += await _compared(system, plain, drafting, size)
+            found += await compared(system, Side(plain, system), Side(drafting, system), size)
     figures = Lookup(found)
     for case in dict.fromkeys(row.case for row in found):
         ours, theirs = (
@@ -88,21 +121,21 @@ async def measured(size: Size) -> list[Row]:
     return found
 
 
-async def _compared(system: str, plain: VllmModel, drafting: VllmModel, size: Size) -> list[Row]:
+async def compared(system: str, plain: Side, drafting: Side, size: Size) -> list[Row]:
     """One system against plain vLLM: one request at a time, then several at once."""
     found: list[Row] = []
     alone: dict[str, Pair] = {}
     together: list[tuple[Pair, float, float]] = []
     for case in AGENTS:
         *prompts, first = CASES[case](2 * size.prompts + 1)
-        for model in (plain, drafting):  # neither a server's first request nor a new grammar counts
-            await _answer(model, case, first, 4)
+        for side in (plain, drafting):  # neither a server's first request nor a new grammar counts
+            await side.answer(case, first, 4)
         alone[case] = await _in_turns(plain, drafting, case, prompts[: size.prompts], size.tokens)
         found += _rows(case, system, *alone[case])
         for number in range(size.prompts, len(prompts), _AT_ONCE):
             some = prompts[number : number + _AT_ONCE]
             order = (plain, drafting) if number // _AT_ONCE % 2 else (drafting, plain)
-            took = {model: await _at_once(model, case, some, size.tokens) for model in order}
+            took = {side: await _at_once(side, case, some, size.tokens) for side in order}
             pair = took[plain][0], took[drafting][0]
             together.append((pair, took[plain][1], took[drafting][1]))
     found += _rows("agents", system, *_joined(alone.values()))
@@ -115,45 +148,25 @@ async def _compared(system: str, plain: VllmModel, drafting: VllmModel, size: Si
 
 
 async def _in_turns(
-    plain: VllmModel, drafting: VllmModel, case: str, prompts: Sequence[Prompt], most: int
+    plain: Side, drafting: Side, case: str, prompts: Sequence[Prompt], most: int
 ) -> Pair:
     slow: Answers = []
     fast: Answers = []
     for number, prompt in enumerate(prompts):
         turns = [(plain, slow), (drafting, fast)]
-        for model, answers in turns if number % 2 else reversed(turns):
-            answers.append(await _answer(model, case, prompt, most))
+        for side, answers in turns if number % 2 else reversed(turns):
+            answers.append(await side.answer(case, prompt, most))
     return slow, fast
 
 
 async def _at_once(
-    model: VllmModel, case: str, prompts: Sequence[Prompt], most: int
+    side: Side, case: str, prompts: Sequence[Prompt], most: int
 ) -> tuple[Answers, float]:
     """The answers, and the seconds until the last one, prompts included."""
     begun = time.perf_counter()
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_answer(model, case, prompt, most)) for prompt in prompts]
+        tasks = [group.create_task(side.answer(case, prompt, most)) for prompt in prompts]
     return [task.result() for task in tasks], time.perf_counter() - begun
-
-
-async def _answer(model: VllmModel, case: str, prompt: Prompt, most: int) -> Taken:
-    """A greedy answer of a node called as its case. Its seconds begin once the prompt was read."""
-    request = ModelRequest(
-        prompt.messages,
-        sampling=Sampling(max_tokens=most, temperature=0.0),
-        grammar=prompt.grammar,
-        program=Program(prompt.id, node=case),
-        # as a schema of the request, an answer that is cut off would be an error
-        extra={} if prompt.schema is None else {"structured_outputs": {"json": prompt.schema}},
-    )
-    begun = time.perf_counter()
-    async with aclosing(model.generate(request)) as events:
-        async for event in events:
-            if isinstance(event, Prefilled):
-                begun = time.perf_counter()
-            elif isinstance(event, Completion):
-                return _taken(event, time.perf_counter() - begun)
-    raise AssertionError("a model's answer ends with its completion")
 
 
 def _taken(completion: Completion, seconds: float) -> Taken:

@@ -37,9 +37,9 @@ class Server:
 
 def test_every_prompt_goes_to_both_in_turns_and_the_figures_are_those_of_the_answers() -> None:
     log: list[str] = []
-    plain: Any = Server(log, "plain", None)
-    drafting: Any = Server(log, "drafting", 4)
-    rows = asyncio.run(vllm._compared("vllm weft", plain, drafting, Size(2, 16, back=False)))
+    models: list[Any] = [Server(log, "plain", None), Server(log, "drafting", 4)]
+    plain, drafting = (vllm.Side(model, "salt") for model in models)
+    rows = asyncio.run(vllm.compared("vllm weft", plain, drafting, Size(2, 16, back=False)))
     figures = Lookup(rows)
     for case in (*AGENTS, "agents", "agents again", "agents x8"):
         assert figures(case, "vllm weft", "identical_outputs") == 1.0, case
