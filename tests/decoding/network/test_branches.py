@@ -15,9 +15,9 @@ from weft.core.errors import CapabilityError
 from weft.core.ports.model import Placed
 from weft.decoding.concurrent.placement import Placement
 from weft.decoding.network.branches import Branches
-from weft.decoding.network.layers import Write
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
+from weft.decoding.network.write import Write
 from weft.decoding.speculative.tree import ROOT, DraftTree
 
 PROMPT = [5, 9, 3, 7]

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from tests.serving.local.playback import EXACT
-from weft.decoding.network.layers import Write
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
+from weft.decoding.network.write import Write
 
 TOKENS = (5, 9, 3, 7, 11)
 

@@ -5,9 +5,7 @@ Works on transformers' own decoder classes, by hooks that go by the step they ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -20,19 +18,6 @@ if TYPE_CHECKING:
     from weft.decoding.network.packing import Step
 
 _WATCHED: WeakSet[torch.nn.Module] = WeakSet()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Write:
-    """Hidden states that are made rather than computed, as they enter `layer` (0: the embeddings).
-
-    `make` gets what enters the layer for all tokens of the span, [tokens, width], and returns what
-    shall enter it for the tokens `rows`: [rows, width].
-    """
-
-    layer: int
-    rows: tuple[int, ...]
-    make: Callable[[torch.Tensor], torch.Tensor]
 
 
 def find_layers(model: PreTrainedModel, count: int) -> torch.nn.ModuleList | None:

@@ -15,8 +15,8 @@ from weft.decoding.concurrent.placement import Placement
 from weft.decoding.concurrent.rotary import Rotary
 from weft.decoding.concurrent.view import Stretch
 from weft.decoding.network.branches import Branches
-from weft.decoding.network.layers import Write
 from weft.decoding.network.looking import Looking, look
+from weft.decoding.network.write import Write
 
 
 @dataclass(frozen=True, slots=True)

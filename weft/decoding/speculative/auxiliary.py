@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.network.layers import Write
+from weft.decoding.network.write import Write
 from weft.decoding.speculative.tree import ROOT, DraftTree
 
 

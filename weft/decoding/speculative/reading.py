@@ -9,8 +9,8 @@ import torch
 
 from weft.decoding.concurrent.placement import Placement
 from weft.decoding.network.branches import ORDINARY, Branches
-from weft.decoding.network.layers import Write
 from weft.decoding.network.packing import Span
+from weft.decoding.network.write import Write
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafter import Seen
 from weft.decoding.speculative.tree import ROOT

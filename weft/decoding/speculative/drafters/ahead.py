@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from weft.decoding.network.layers import Write
+from weft.decoding.network.write import Write
 from weft.decoding.speculative.auxiliary import AuxPlan
 from weft.decoding.speculative.tree import ROOT, DraftTree
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from weft.decoding.network.layers import Write
+from weft.decoding.network.write import Write
 from weft.decoding.speculative.accept.match import Match
 from weft.decoding.speculative.accept.ratio import Ratio
 from weft.decoding.speculative.asked import GREEDY, Asked

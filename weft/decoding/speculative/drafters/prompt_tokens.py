@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from weft.decoding.network.layers import Write
+from weft.decoding.network.write import Write
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafter import Seen
 from weft.decoding.speculative.drafters.ahead import rows_below

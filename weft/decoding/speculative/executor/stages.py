@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from weft.decoding.network.layers import Write
 from weft.decoding.network.packing import Span
+from weft.decoding.network.write import Write
 from weft.decoding.speculative.executor.run import Run
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from weft.decoding.network.layers import Write
+from weft.decoding.network.write import Write
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafter import Seen
 from weft.decoding.speculative.drafters.ahead import chains_below
