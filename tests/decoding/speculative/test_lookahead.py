@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -184,13 +183,3 @@ def test_it_gains_where_iterations_come_true() -> None:
 def test_bad_options_are_refused(network: Network, option: dict[str, int]) -> None:
     with pytest.raises(SpecError, match=next(iter(option))):
         made("lookahead", network, option)
-
-
-@pytest.mark.model
-def test_the_text_of_a_real_model_stays(smollm2: Path) -> None:
-    network = Network.load(smollm2, EXACT)
-    prompt = [random.Random(at).randrange(1000, 20000) for at in range(12)] * 2
-    for shaping in SHAPINGS:
-        wanted = plain(network, prompt, shaping, 3, Limits(24))
-        method = made("lookahead", network, {})
-        assert alone(network, prompt, method, shaping, 3, Limits(24))[0] == wanted

@@ -1,0 +1,43 @@
+"""A real model's text stays, and the drafters that come with weft for it are worth something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from transformers import AutoTokenizer
+
+from tests.decoding.speculative.rows import SHAPINGS, alone, plain
+from tests.serving.local.playback import EXACT
+from weft.decoding.network.network import Network
+from weft.decoding.speculative.loop import Limits
+from weft.decoding.speculative.presets import made
+
+QUESTION = "Name three things that a library has, and say what each is for."
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("name", "tokens_per_pass"),
+    [
+        ("lookahead", 1.0),
+        ("eagle", 1.3),
+        ("hidden_transfer", 1.1),
+        ("lexical_units_verified", 1.1),
+    ],
+)
+def test_the_text_of_a_real_model_stays(smollm2: Path, name: str, tokens_per_pass: float) -> None:
+    network = Network.load(smollm2, EXACT)
+    tokenizer = AutoTokenizer.from_pretrained(smollm2, local_files_only=True)
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "user", "content": QUESTION}], add_generation_prompt=True, return_dict=False
+    )
+    method = made(name, network, {})
+    limits = Limits(32, network.habits.end_ids)
+    tokens, forwards = 0, 0
+    for shaping in SHAPINGS:
+        text, decoding = alone(network, prompt, method, shaping, 3, limits)
+        assert text == plain(network, prompt, shaping, 3, limits)
+        assert decoding.speculation.fallback is None
+        tokens, forwards = tokens + len(text), forwards + decoding.counters.forwards
+    assert tokens / forwards >= tokens_per_pass
