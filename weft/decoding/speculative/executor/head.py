@@ -37,7 +37,7 @@ class Cancelled:
 
 
 class Head:
-    """One sequence. `send` what it gives, in its order, and tell it every result in that order.
+    """One sequence. Send the runs that it gives, in their order, and tell it results in that order.
 
     `lanes`: slots of the target, at least 1; all but one are for alternatives.
     """

@@ -1,7 +1,6 @@
-"""PipeInfer (arXiv 2407.11798): the target in stages, and never a stage without work while the
-draft model has something to say.
+"""PipeInfer (arXiv 2407.11798): stages of the target that drafts keep busy, for one sequence.
 
-One sequence. Knows no text.
+Knows no text, and no stages: it sends runs and looks at results.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from weft.decoding.speculative.executor.run import Run
 
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
-    """`batch`: most tokens of a drafted run. `split`: how probable the second choice of the draft
-    model must be, that a run of its own reads it.
+    """`batch`: most tokens of a drafted run. `split`: a token's second choice is read in a run of
+    its own, if it is more probable than that; from 0.5 on never.
     """
 
     batch: int = 4

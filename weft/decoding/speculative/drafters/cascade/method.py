@@ -82,7 +82,7 @@ class Cascade(Overlapped):
         drafter.aside = {n: c for n, c in enumerate(growth.nodes) if id(c) not in on_path}
 
     def settled(self, drafter: AheadDrafter, settled: Settled) -> None:
-        if isinstance(drafter, CascadeDrafter):
+        if isinstance(drafter, CascadeDrafter) and settled.written:
             probability = prod(chosen.confidence for chosen in settled.offered)
             drafter.fallback.learn(probability, len(settled.offered), settled.accepted)
             self._discard_aside(drafter, settled.written)
