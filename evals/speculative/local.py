@@ -63,11 +63,12 @@ async def measured(
     cases: Sequence[str],
     size: Size,
     slow: Sequence[str] = (),
+    device: str = "cpu",
 ) -> list[Row]:
     """The figures of `wanted` in `cases`, of those that are `slow` in a few; and their totals."""
     found: list[Row] = []
     answers: dict[str, Answers] = {}
-    model, served = Model(path), Served(path)
+    model, served = Model(path, device), Served(path, device)
     with Methods(model.network, wanted) as methods:
         rounds = Rounds(model, served, methods)
         for case in cases:

@@ -27,6 +27,7 @@ SECTIONS: Final = (
     "easyspec",
     "choice",
     "auto",
+    "sizes",
     "vllm",
 )
 

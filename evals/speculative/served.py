@@ -21,8 +21,9 @@ BATCH: Final = 8
 class Served:
     """The local engine over the weights of a folder, in fp32. Close it."""
 
-    def __init__(self, path: Path) -> None:
-        self._model = LocalModel(path, LocalOptions(dtype="float32", max_batch=BATCH))
+    def __init__(self, path: Path, device: str = "cpu") -> None:
+        options = LocalOptions(dtype="float32", device=device, max_batch=BATCH)
+        self._model = LocalModel(path, options)
 
     async def answer(self, prompt: Prompt, decode: DecodeSpec, most_tokens: int) -> Taken:
         """A greedy answer. Its seconds begin when the prompt has been read.

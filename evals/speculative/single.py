@@ -54,8 +54,8 @@ def plainly() -> Method:
 class Model:
     """The weights of a folder, in fp32."""
 
-    def __init__(self, path: Path) -> None:
-        self.network = Network.load(path, NetworkOptions(dtype="float32"))
+    def __init__(self, path: Path, device: str = "cpu") -> None:
+        self.network = Network.load(path, NetworkOptions(dtype="float32", device=device))
         self._tokens = Tokens.read(path)
 
     def encoded(self, prompt: Prompt) -> list[int]:

@@ -17,7 +17,7 @@ pytest.importorskip("torch", reason="the decoders need weft[local]")
 
 from evals.engine.rows import Lookup, Row
 from evals.planning.effort import Skipped
-from evals.speculative import caches, local, sections
+from evals.speculative import caches, local, sections, sizes
 from evals.speculative.beside import REASONS, beside
 from evals.speculative.cases import AGENTS, CASES
 from evals.speculative.cases.prompt import Prompt
@@ -242,3 +242,15 @@ def test_accepted_lengths_stand_beside_the_published_ones_with_a_reason() -> Non
     table = beside([Row("agents", "lookup", "accepted_length", 3.14159, "tokens")])
     (line,) = [line for line in table.splitlines() if line.startswith("| lookup |")]
     assert "| 3.14 | 1.75: Spec-Bench" in line
+
+
+def test_larger_models_are_measured_where_they_are(
+    tiny_path: Path, few: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [larger, pair] = sizes.rows(quick=True)
+    assert (larger["case"], pair["case"]) == (sizes.LARGER, sizes.TARGET)
+    assert larger["metric"].startswith("skipped: ")
+    monkeypatch.setattr(sizes, "locate", lambda _: tiny_path)
+    figures = Lookup([Row(**row) for row in sizes.rows(quick=True)])
+    case = f"agent_quoting, {sizes.LARGER}"
+    assert figures(case, "lookup", "identical_outputs") == 1.0
