@@ -19,7 +19,7 @@ Answers = dict[str, list[Taken]]
 """By system, in the order of the prompts."""
 _Answer = Callable[[str], Awaitable[Taken]]
 
-_WHOLE_JSON: Final = 256
+_WHOLE_JSON: Final = 512
 """Tokens for an answer that a schema holds: one that is cut off is no answer."""
 
 

@@ -10,7 +10,7 @@ from evals.speculative.cases.prompt import Prompt, conversation
 from evals.speculative.cases.words import Visit, visits
 from weft.core.values import JsonSchema
 
-_TEXT: Final = {"type": "string", "maxLength": 80}
+_TEXT: Final = {"type": "string", "maxLength": 60}
 _COUNT: Final = {"type": "integer", "minimum": 0, "maximum": 9999}
 SCHEMA: Final[JsonSchema] = {
     "type": "object",
