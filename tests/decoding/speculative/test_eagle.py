@@ -17,6 +17,7 @@ from weft.core.errors import CapabilityError, SpecError
 from weft.decoding.network.network import Network
 from weft.decoding.speculative import artefact
 from weft.decoding.speculative.drafter import Seen
+from weft.decoding.speculative.drafters.eagle import model as eagle
 from weft.decoding.speculative.drafters.eagle.drafter import Eagle, EagleMethod
 from weft.decoding.speculative.drafters.eagle.growth import Growth
 from weft.decoding.speculative.drafters.eagle.line import Line
@@ -82,7 +83,9 @@ def test_the_tree_has_the_likeliest_nodes_that_were_grown(
     assert found == set(best)
 
 
-def test_committed_rows_read_at_once_or_in_pieces_are_the_same(network: Network) -> None:
+def test_committed_rows_read_at_once_or_in_pieces_are_the_same(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
     features = torch.randn(9, 2 * network.width)
     tokens = [3, 1, 4, 1, 5, 9, 2, 6, 5]
@@ -95,6 +98,10 @@ def test_committed_rows_read_at_once_or_in_pieces_are_the_same(network: Network)
         tree = drafting.draft([line], [(tokens[first:last], features[first:last])])[0]
         assert pieces.length == last, "what was drafted is forgotten"
     assert tree == whole
+    monkeypatch.setattr(eagle, "PIECE", 2)
+    other = [Line(Memory(), Growth(3), 9) for _ in range(2)]
+    unread = [(tokens, features), (tokens[:3], features[:3])]
+    assert drafting.draft(other, unread)[0] == whole
 
 
 def test_a_path_is_drafted_as_a_chain_would_be(network: Network) -> None:

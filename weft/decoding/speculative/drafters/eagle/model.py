@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import torch
@@ -13,6 +14,9 @@ from weft.decoding.speculative.drafters.eagle.line import Line, Rows
 from weft.decoding.speculative.heads.eagle import EagleLayer
 from weft.decoding.speculative.heads.vocabulary_rows import VocabularyRows
 from weft.decoding.speculative.tree import DraftTree
+
+PIECE: Final = 256
+"""Rows of a sequence in one pass at most: a long prompt squared would not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +66,7 @@ class EagleModel:
         width]; then grow a tree on each.
         """
         with torch.inference_mode():
-            commits = [
-                line.committed(tokens, self._layer.fuse(features))
-                for line, (tokens, features) in zip(lines, unread, strict=True)
-            ]
-            for line, states in zip(lines, self._read(commits), strict=True):
-                line.states = states[-1:]
+            self._commit(lines, unread)
             for level in range(self.options.depth):
                 growing = [line for line in lines if line.most > level]
                 if level:
@@ -78,6 +77,21 @@ class EagleModel:
         for line in lines:
             line.forget()
         return [line.growth.tree(line.most) for line in lines]
+
+    def _commit(
+        self, lines: Sequence[Line], unread: Sequence[tuple[Sequence[int], torch.Tensor]]
+    ) -> None:
+        longest = max((len(tokens) for tokens, _ in unread), default=0)
+        for first in range(0, longest, PIECE):
+            piece = slice(first, first + PIECE)
+            reading = [
+                (line, line.committed(tokens[piece], self._layer.fuse(features[piece])))
+                for line, (tokens, features) in zip(lines, unread, strict=True)
+                if len(tokens) > first
+            ]
+            read = self._read([rows for _, rows in reading])
+            for (line, _), states in zip(reading, read, strict=True):
+                line.states = states[-1:]
 
     def _read(self, parts: Sequence[Rows]) -> Sequence[torch.Tensor]:
         """One pass over the rows of several sequences: the states of each."""
