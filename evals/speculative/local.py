@@ -81,8 +81,9 @@ async def measured(
             here = [each for each in wanted if case in TOGETHER or each.name not in slow]
             answers[case] = await rounds.answers(prompts, here, size)
             found += _case_rows(case, answers[case])
-            if case in TOGETHER:
-                there = [each for each in wanted if each.name in {*_SHARING} & {*methods.made}]
+            if case in (TOGETHER if size.back else TOGETHER[:1]):
+                sharing = _SHARING if size.back else _SHARING[:2]
+                there = [each for each in wanted if each.name in {*sharing} & {*methods.made}]
                 eight = CASES[case](BATCH)
                 found += await batch_rows(case, eight, served, there, size.tokens)
         for name, why in methods.missing.items():
