@@ -50,6 +50,7 @@ TARGETS: Final = (
 QUICK: Final = Size(2, 32, back=False)
 FULL: Final = Size(10, 64, back=False)
 _AT_ONCE: Final = 8
+_SHOWN: Final = ("tokens_per_target_forward", "wall_ratio", "identical_outputs")
 
 Answers = list[Taken]
 Pair = tuple[Answers, Answers]
@@ -98,6 +99,24 @@ def rows(quick: bool) -> list[dict[str, Any]]:
         raise Skipped(str(error)) from error
     with _servers_of_its_own():
         return [asdict(row) for row in asyncio.run(measured(QUICK if quick else FULL))]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """A line for each case: tokens a pass, the ratio of times, and whether outputs are the same."""
+    figures = Lookup(rows)
+    cases = dict.fromkeys(row.case for row in rows if row.metric == "wall_ratio")
+    lines = [f"{'':16}" + "".join(f"{name:>34}" for name in SYSTEMS)]
+    for case in cases:
+        cells = (
+            " ".join(f"{_told(figures(case, system, metric)):>10}" for metric in _SHOWN)
+            for system in SYSTEMS
+        )
+        lines.append(f"{case:16}" + "".join(f"{cell:>34}" for cell in cells))
+    return "\n".join([*lines, f"each: {', '.join(_SHOWN)}"])
+
+
+def _told(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 async def measured(size: Size) -> list[Row]:

@@ -47,6 +47,7 @@ def test_every_prompt_goes_to_both_in_turns_and_the_figures_are_those_of_the_ans
         ratio = figures(case, "vllm weft", "wall_ratio")
         assert ratio is not None
         assert ratio > 0
+    assert len(vllm.table(rows).splitlines()) == 2 + len(AGENTS) + 3
     assert figures("agents", "vllm plain", "tokens_per_target_forward") == 1.0
     alone = [line.split(" ", 1) for line in log if "agent_quoting-0" in line]
     assert [who for who, _ in alone[:2]] == ["drafting", "plain"]
