@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 import torch
-from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.utils.rnn import pad_sequence
 
 from weft.core.errors import InputError
 from weft.decoding.speculative.heads.eagle import SIZES, EagleLayer, EagleShape
@@ -90,7 +91,7 @@ class EagleCourse:
         self._drafted[self._tokens] = True
         self._steps = steps
         self._kept: dict[bytes, tuple[torch.Tensor, torch.Tensor]] = {}
-        self._kept_tokens = 0
+        self._room = _KEPT_TOKENS
 
     def loss(self, batch: Batch, chance: np.random.Generator) -> torch.Tensor:
         del chance  # all of every text is learnt from
@@ -146,28 +147,27 @@ class EagleCourse:
 
     def _states(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """Features [texts, time, taps * width] and what the head reads, as the target had them."""
-        lengths = batch.there.sum(1).tolist()
-        rows = zip(batch.tokens.cpu().numpy(), lengths, strict=True)
-        keys = [tokens[:length].tobytes() for tokens, length in rows]
-        if not all(key in self._kept for key in keys):
-            self._read(batch, keys, lengths)
-        kept = [self._kept[key] for key in keys]
-        if self._kept_tokens > _KEPT_TOKENS:
-            self._kept, self._kept_tokens = {}, 0
-        width = batch.tokens.shape[1]
+        rows = [
+            self._of(tokens[there]) for tokens, there in zip(batch.tokens, batch.there, strict=True)
+        ]
         features, final = (
-            torch.stack([pad(one.float(), (0, 0, 0, width - len(one))) for one in of])
-            for of in zip(*kept, strict=True)
+            pad_sequence(of, batch_first=True).float() for of in zip(*rows, strict=True)
         )
         return features, final
 
-    def _read(self, batch: Batch, keys: list[bytes], lengths: list[int]) -> None:
-        states = self._teacher.states(batch, {*self._taps, self._teacher.layers})
-        features = torch.cat([states[tap] for tap in self._taps], dim=-1).bfloat16()
-        final = states[self._teacher.layers].bfloat16()
-        for row, (key, length) in enumerate(zip(keys, lengths, strict=True)):
-            self._kept[key] = (features[row, :length].clone(), final[row, :length].clone())
-            self._kept_tokens += length
+    def _of(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The states of one text, read by itself: the same whatever stands beside it."""
+        key = tokens.cpu().numpy().tobytes()
+        if key not in self._kept:
+            there = torch.ones(1, len(tokens), dtype=torch.bool, device=tokens.device)
+            alone = Batch(tokens[None], there, there)
+            states = self._teacher.states(alone, {*self._taps, self._teacher.layers})
+            features = torch.cat([states[tap][0] for tap in self._taps], dim=-1).bfloat16()
+            if self._room < len(tokens):
+                self._kept, self._room = {}, _KEPT_TOKENS
+            self._kept[key] = (features, states[self._teacher.layers][0].bfloat16())
+            self._room -= len(tokens)
+        return self._kept[key]
 
 
 def _shifted(of: torch.Tensor, by: int) -> torch.Tensor:
