@@ -248,6 +248,9 @@ def test_a_miss_ends_a_draft_without_end() -> None:
     assert paper.inside.wait(10)
     drafter.extend([(plain(Shaping(0.0), 0)[0] + 1) % WORDS])
     paper.let_on.set()
+    assert own._under_way is not None
+    own._under_way.result(10)
+    assert len(paper.passes) == 2, "the pass that was under way is the last"
     own.propose([(drafter, 16)])
     own.close()
     assert own.thrown_away == 2

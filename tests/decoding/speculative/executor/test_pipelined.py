@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import threading
 from contextlib import closing
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +21,7 @@ from weft.decoding.speculative.drafters.overlapped.continuous import Cutoff
 from weft.decoding.speculative.executor.head import Head
 from weft.decoding.speculative.executor.pipeline import Pipeline, Threads
 from weft.decoding.speculative.executor.pipelined import PipelinedDecoding, PipelineOptions
+from weft.decoding.speculative.executor.run import Run
 from weft.decoding.speculative.executor.simulated import Costed, Simulated, VirtualClock
 from weft.decoding.speculative.executor.timeline import Timeline, cancelled_tokens
 from weft.decoding.speculative.law import Shaping
@@ -177,6 +180,34 @@ def test_a_stage_that_fails_is_heard(number: int) -> None:
     with closing(decoding), pytest.raises(RuntimeError, match=f"stage {number} fell over"):
         list(decoding)
     assert not [thread for thread in pipeline._threads if thread.is_alive()]
+
+
+def test_a_thread_leaves_out_what_is_called_off_before_it_begins() -> None:
+    class Slow(PaperStage):
+        def __init__(self) -> None:
+            super().__init__(0, last=False)
+            self.inside, self.let_on = threading.Event(), threading.Event()
+
+        def read(self, run: Run, entering: torch.Tensor | None) -> torch.Tensor:
+            self.inside.set()
+            assert self.let_on.wait(10)
+            return super().read(run, entering)
+
+    slow, last = Slow(), PaperStage(1, last=True)
+    pipeline = Threads([slow, last])
+    runs = [Run(number, "newest", 0, 0, 0, (1,), 0, (1,)) for number in range(3)]
+    with closing(pipeline):
+        for run in runs:
+            pipeline.send(run)
+        assert slow.inside.wait(10)
+        assert pipeline.poll() is None
+        runs[1].cancelled = True
+        slow.let_on.set()
+        results = [pipeline.wait() for _ in runs]
+    assert [result.run for result in results] == runs, "it still passes, in its turn"
+    assert [len(result.logits) for result in results] == [1, 0, 1]
+    assert slow.read_runs == last.read_runs == [0, 2]
+    assert pipeline.skipped == 2
 
 
 def test_nothing_is_sent_for_a_text_of_nothing() -> None:

@@ -57,7 +57,6 @@ class Line:
         return first, [*self._text[first:], *ahead[max(0, first - len(self._text)) :]]
 
     def hold(self, first: int, tokens: Sequence[int]) -> None:
-        """`tokens` were read into the columns from `first` on; what was beyond is gone."""
+        """What `unread` told was read, or the first of it; what stood there before is gone."""
         assert first <= len(self._held)
         self._held[first:] = tokens
-        self._agreed = min(self._agreed, first)
