@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.decoding.speculative.test_kv import made
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
 from weft.decoding.speculative.accept.ratio import Ratio
+from weft.decoding.speculative.asked import Asked
 from weft.decoding.speculative.chance import Chance, Keyed
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafter import Seen
@@ -21,6 +23,9 @@ from weft.decoding.speculative.law import Shaping
 from weft.decoding.speculative.lengths import Always
 from weft.decoding.speculative.loop import Decoding, Limits
 from weft.decoding.speculative.method import Single
+from weft.decoding.speculative.network_target import NetworkTarget
+from weft.decoding.speculative.preset import Options
+from weft.decoding.speculative.presets import made as preset_made
 from weft.decoding.speculative.speculation import Speculation
 from weft.decoding.speculative.tree import ROOT, DraftTree, Kind, Proposal
 from weft.decoding.speculative.walk import Acceptor, LawAt, Walk
@@ -152,3 +157,33 @@ def test_the_first_tokens_of_a_model_keep_their_law(laws: tuple[Laws, Laws], kin
 def test_a_careless_rule_is_found_out(laws: tuple[Laws, Laws]) -> None:
     p, q = laws
     assert deviations(written(p, q, "independent", Careless()), p) > 2 * SURE
+
+
+DRAWN: dict[str, Options] = {
+    "self_draft": {"layers": 1, "num_speculative_tokens": 2, "confidence": 0.0},
+    "sequoia": {"layers": 1, "num_speculative_tokens": 4, "measured": False, "remember": False},
+}
+"""Presets that can draft at random: a chain of independent draws, a tree without replacement."""
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_presets_that_draw_keep_the_law(name: str, tmp_path: Path) -> None:
+    shaping = Shaping(1.0, top_k=3)
+    network = made(tmp_path / "model", 2)
+    laws = Laws(network.share(3), shaping)
+    method = preset_made(name, network, {**DRAWN[name], "sample": True})
+    counts: Counter[tuple[int, ...]] = Counter()
+    accepted = 0
+    for seed in range(TEXTS // 8):
+        target = NetworkTarget(network, shaping)
+        speculation = Speculation(method, network.vocabulary_size, Asked(shaping, seed))
+        for seen in target.begin(PROMPT, speculation.taps):
+            speculation.see(seen)
+        speculation.extend(PROMPT)
+        decoding = Decoding(target, speculation, Keyed(seed), Limits(2))
+        counts[tuple(token for step in decoding for token in step)] += 1
+        accepted += decoding.counters.accepted
+        assert speculation.fallback is None
+    method.close()
+    assert 0 < accepted < TEXTS // 8, "a draft that is never, or always, right tests no rule"
+    assert abs(deviations(counts, laws)) < SURE

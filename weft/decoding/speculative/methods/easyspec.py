@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
-from weft.core.errors import CapabilityError, SpecError
+from weft.core.errors import CapabilityError, ModelNotFound, SpecError
 from weft.decoding.speculative.drafters.layer_parallel.layout import Layout
 from weft.decoding.speculative.drafters.layer_parallel.method import EasySpec
 from weft.decoding.speculative.drafters.layer_parallel.ranks import Ranks
 from weft.decoding.speculative.drafters.layer_parallel.team import OneProcess, Team
+from weft.decoding.speculative.drafters.model.vocabulary import check_tokens
 from weft.decoding.speculative.method import Method
 from weft.decoding.speculative.options import switch, text, whole
 from weft.decoding.speculative.preset import Options, Preset
@@ -42,7 +43,8 @@ def _layout(network: Network, options: Options) -> Layout:
             hint="give the folder of a draft model as the option model",
         )
     if not (path / "config.json").is_file():
-        raise CapabilityError(f"there is no draft model in {path}", hint="name a model's folder")
+        raise ModelNotFound(f"there is no draft model in {path}", hint="name a model's folder")
+    check_tokens(network.path, path, network.vocabulary_size)
     like = network.embed([0])
     if like.dtype not in _DTYPES:
         raise CapabilityError(f"layer-parallel drafting knows no {like.dtype}")
