@@ -22,7 +22,7 @@ from evals.planning.effort import Skipped
 from evals.reasoning.report import Target
 from evals.speculative.cases import AGENTS, CASES
 from evals.speculative.cases.prompt import Prompt
-from evals.speculative.known_text import Replay, replayed
+from evals.speculative.known_text import Replay, Working, replayed
 from evals.speculative.served import Served
 from evals.speculative.single import Model, plainly
 from weft.core.errors import ModelNotFound
@@ -47,6 +47,8 @@ TARGETS: Final = (
     Target("agents", "auto", "predicted_ratio", 1.0),
 )
 _TOKENS: Final = 96
+_WHOLE: Final = 256
+"""For answers that a grammar holds: one that is cut off is no answer."""
 _LEARNT_PROMPTS: Final = 8
 _MEASURED_S: Final = 6.0
 
@@ -85,7 +87,8 @@ async def written(
             asked = prompts(case)
         except Skipped:
             continue
-        answers, _ = await served.together(asked, AUTOREGRESSIVE, _TOKENS)
+        most = _TOKENS if all(prompt.free for prompt in asked) else _WHOLE
+        answers, _ = await served.together(asked, AUTOREGRESSIVE, most)
         texts[case] = [
             Known(model.encoded(prompt), answer.tokens)
             for prompt, answer in zip(asked, answers, strict=True)
@@ -98,10 +101,14 @@ def compared(model: Model, texts: Texts, costs: Costs) -> Iterator[Row]:
     """Times of all decoders, and what choosing lost against knowing the best beforehand."""
     found: dict[str, dict[str, list[Replay]]] = {}
     for case in texts:
-        found[case] = {name: _replays(_single(model, name), texts[case], costs) for name in SINGLES}
+        clock = Working()
+        found[case] = {
+            name: _replays(_single(model, name), texts[case], costs, clock) for name in SINGLES
+        }
         for state in STATES:
             history = _history(state, model, {c: t for c, t in texts.items() if c != case}, costs)
-            found[case][state] = _replays(_choice(model, costs, history), texts[case], costs)
+            choice = _choice(model, costs, history, clock)
+            found[case][state] = _replays(choice, texts[case], costs, clock)
         yield from _case_rows(case, found[case])
     totals = {"agents": [case for case in AGENTS if case in found], "all": list(found)}
     for total, cases in totals.items():
@@ -116,11 +123,11 @@ def compared(model: Model, texts: Texts, costs: Costs) -> Iterator[Row]:
 
 def learnt(model: Model, texts: Texts, costs: Costs) -> History:
     """What choosing in all cases shows, in turns, so that no case is the last word."""
-    history = History()
-    choice = _choice(model, costs, history)
+    history, clock = History(), Working()
+    choice = _choice(model, costs, history, clock)
     for turn in range(max(map(len, texts.values()), default=0)):
         for known in (of[turn] for of in texts.values() if turn < len(of)):
-            replayed(choice, known.prompt, known.text, costs, SystemClock())
+            replayed(choice, known.prompt, known.text, costs, clock)
     return history
 
 
@@ -175,8 +182,7 @@ def _seconds(replays: Sequence[Replay]) -> float:
     return sum(replay.seconds for replay in replays)
 
 
-def _replays(method: Method, texts: Sequence[Known], costs: Costs) -> list[Replay]:
-    clock = SystemClock()
+def _replays(method: Method, texts: Sequence[Known], costs: Costs, clock: Working) -> list[Replay]:
     return [replayed(method, known.prompt, known.text, costs, clock) for known in texts]
 
 
@@ -185,9 +191,9 @@ def _single(model: Model, name: str) -> Method:
     return presets[name].make(model.network, {}) if name in presets else plainly()
 
 
-def _choice(model: Model, costs: Costs, history: History) -> Choice:
+def _choice(model: Model, costs: Costs, history: History, clock: Working) -> Choice:
     arms = [Arm(_single(model, name), free=True) for name in SINGLES[1:]]
-    return Choice(arms, costs, history)
+    return Choice(arms, costs, history, clock=clock)
 
 
 def _history(state: str, model: Model, others: Texts, costs: Costs) -> History:

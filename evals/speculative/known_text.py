@@ -6,15 +6,39 @@ passes, and what the clock says of drafts.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from weft.core.ports.clock import Clock
+from weft.core.ports.clock import Clock, SystemClock
 from weft.decoding.speculative.asked import Asked, begun
 from weft.decoding.speculative.budget.costs import Costs
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.method import Method
 from weft.decoding.speculative.tree import ROOT, DraftTree
+
+
+class Moving(Clock, Protocol):
+    """A clock that passes move; `FakeClock` is one."""
+
+    def advance(self, seconds: float) -> None:
+        """Move time forward."""
+
+
+class Working(SystemClock):
+    """Implements `Moving`: counts what this thread computes, which a busy machine adds nothing to,
+    and the passes that it is told of.
+    """
+
+    def __init__(self) -> None:
+        self._passes_s = 0.0
+
+    def now(self) -> float:
+        return time.thread_time() + self._passes_s
+
+    def advance(self, seconds: float) -> None:
+        self._passes_s += seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +65,10 @@ def replayed(
     prompt: Sequence[int],
     text: Sequence[int],
     costs: Costs,
-    clock: Clock,
+    clock: Moving,
     asked: Asked | None = None,
 ) -> Replay:
-    """Write `text` after `prompt` as the method would, alone in its batch.
+    """Write `text` after `prompt` as the method would, alone, by the clock that it knows.
 
     Raises: what a drafter raises.
     """
@@ -52,25 +76,23 @@ def replayed(
     lengths = method.lengths()
     drafter.extend(prompt)
     at = forwards = drafting = nodes = 0
-    seconds = 0.0
+    begun_s = clock.now()
     while at < len(text):
-        before = clock.now()
         room = len(text) - at - 1
         (draft,) = method.propose([(drafter, min(lengths.length(), room))])
         if not isinstance(draft, Draft):
             raise draft
         tree = draft.tree.clipped(room)
-        seconds += clock.now() - before
         accepted = _followed(tree, text[at:])
         written = text[at : at + accepted + 1]
         context = len(prompt) + at
-        seconds += costs.second(context) * costs.curve(context)(1 + len(tree))
+        clock.advance(costs.second(context) * costs.curve(context)(1 + len(tree)))
         forwards, drafting, nodes = forwards + 1, drafting + bool(tree.tokens), nodes + len(tree)
         lengths.observe(int(tree.depths.max()), accepted)
         drafter.extend(written)
         at += len(written)
     method.end(drafter)
-    return Replay(len(text), forwards, drafting, nodes, seconds)
+    return Replay(len(text), forwards, drafting, nodes, clock.now() - begun_s)
 
 
 def _followed(tree: DraftTree, text: Sequence[int]) -> int:
