@@ -49,7 +49,7 @@ def started(
     limits: Limits = LIMITS,
     prompt: Sequence[int] = PROMPT,
 ) -> Decoding:
-    speculation = Speculation(method, WORDS)
+    speculation = Speculation(method, WORDS, Asked(shaping, seed))
     speculation.extend(prompt)
     return Decoding(ToyTarget(prompt, shaping), speculation, Keyed(seed), limits)
 

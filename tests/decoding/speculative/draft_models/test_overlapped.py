@@ -23,6 +23,7 @@ from tests.decoding.speculative.toy import WORDS
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafters.cascade.method import Cascade
 from weft.decoding.speculative.drafters.model.cache import DraftCache
+from weft.decoding.speculative.drafters.model.choice import Chosen
 from weft.decoding.speculative.drafters.overlapped.continuous import Continuous, Cutoff
 from weft.decoding.speculative.drafters.overlapped.drafter import AheadDrafter
 from weft.decoding.speculative.drafters.overlapped.gamma import Gamma
@@ -279,3 +280,32 @@ def test_work_without_a_thread_tells_its_errors_when_asked() -> None:
     future: Future[None] = Inline().start(fails)
     with pytest.raises(ValueError, match="no"):
         future.result()
+
+
+@pytest.mark.parametrize(
+    ("written", "ended", "accepted", "lost", "thrown_away", "ahead"),
+    [
+        ([1, 9], False, 1, 4, 2, 0),  # 2 and 3 were read in vain, 4 and 5 never
+        ([1, 2, 3, 4], False, 3, 0, 0, 1),
+        ([1, 2, 3, 9], False, 3, 2, 2, 0),
+        ([9], False, 0, 5, 2, 0),
+        ([1, 2, 3, 4, 5], False, 3, 0, 0, 0),
+        ([1, 2, 3, 4, 5, 6], False, 3, 0, 0, 0),
+        ([1, 2], True, 2, 3, 2, 0),
+        ([], False, 0, 0, 0, 5),
+    ],
+)
+def test_what_came_of_an_offer(
+    written: list[int], ended: bool, accepted: int, lost: int, thrown_away: int, ahead: int
+) -> None:
+    """Five tokens are expected, three of them are read."""
+    drafter = pearl(Paper(), 3, Inline()).begin()
+    assert isinstance(drafter, AheadDrafter)
+    drafter.ahead, drafter.offered = [Chosen(token, 0.5) for token in (1, 2, 3, 4, 5)], 3
+    drafter.extend(written)
+    drafter.ended = ended
+    settled = drafter.settle()
+    found = (settled.accepted, len(settled.lost), settled.thrown_away, len(drafter.ahead))
+    assert found == (accepted, lost, thrown_away, ahead)
+    assert drafter.misses == (written[-1:] == [9])
+    assert len(drafter.line) == len(written)
