@@ -55,6 +55,18 @@ def test_processes_draft_what_one_drafts(two: Ranks, tiny_path: Path) -> None:
     assert drafts == [one.draft(JOBS), one.draft(LATER)]
 
 
+def test_nobody_outside_can_connect(two: Ranks) -> None:
+    mine = psutil.Process()
+    listening = [
+        connection.laddr.ip
+        for process in (mine, *map(psutil.Process, descendants()))
+        for connection in process.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert two.forwards == 0
+    assert set(listening) == {"127.0.0.1"}
+
+
 def test_a_lost_rank_is_told_and_nothing_is_left(two: Ranks) -> None:
     (pid,) = descendants()
     two.draft(JOBS)
