@@ -4,7 +4,7 @@ A model writes the texts once, plainly. Then every decoder of them is computed: 
 exact, their times are those measured of the model here. What `auto` knows when it begins a case is
 nothing, what weft comes with, or what all other cases showed (never the case itself).
 
-`python -m evals.speculative.choice FILE` writes what weft comes with, from other prompts.
+`python -m evals.speculative.choice CORPUS FILE` writes what weft comes with, from other prompts.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from evals.speculative.single import Model, plainly
 from weft.core.errors import ModelNotFound
 from weft.core.ports.clock import SystemClock
 from weft.core.values import AUTOREGRESSIVE
+from weft.decoding.speculative import tensor_file
 from weft.decoding.speculative.budget import here
 from weft.decoding.speculative.budget.costs import Costs
 from weft.decoding.speculative.choose.arm import Arm
@@ -35,6 +36,7 @@ from weft.decoding.speculative.choose.choice import Choice
 from weft.decoding.speculative.choose.history import History
 from weft.decoding.speculative.method import Method
 from weft.decoding.speculative.methods import auto, lookup, suffix
+from weft.decoding.speculative.train import corpus
 from weft.serving.weights import locate
 
 MODEL: Final = "smollm2-135m-instruct"
@@ -49,7 +51,7 @@ TARGETS: Final = (
 _TOKENS: Final = 96
 _WHOLE: Final = 256
 """For answers that a grammar holds: one that is cut off is no answer."""
-_LEARNT_PROMPTS: Final = 8
+_LEARNT_EVERY: Final = 3
 _MEASURED_S: Final = 6.0
 
 
@@ -209,22 +211,17 @@ def _path() -> Path:
         raise Skipped(str(error)) from error
 
 
-def _unused(case: str) -> Sequence[Prompt]:
-    """Prompts of a case that the evaluation does not ask."""
-    asked = {prompt.id for count in (1, 2, 5) for prompt in CASES[case](count)}
-    spare = [prompt for prompt in CASES[case](4 * _LEARNT_PROMPTS) if prompt.id not in asked]
-    return spare[-_LEARNT_PROMPTS:]
+def main(texts: Path, into: Path) -> None:
+    """Write the history that weft comes with, from a corpus that `weft train-drafter` has written.
 
-
-def main(path: Path) -> None:
-    """Write the history that weft comes with."""
-    weights = _path()
-    model = Model(weights)
-    texts = asyncio.run(written(weights, model, _unused))
-    costs = here.measure(model.network, SystemClock(), _MEASURED_S)
-    value = learnt(model, texts, costs).as_json()
-    path.write_text(json.dumps(value, separators=(",", ":")) + "\n", "utf-8")
+    Its prompts are weft's own, and none of the evaluation's.
+    """
+    origin = tensor_file.read(texts)[1]["origin"]
+    read = list(corpus.read(texts, origin).values())[::_LEARNT_EVERY]
+    known = [Known(each.tokens[: each.answer], each.tokens[each.answer :]) for each in read]
+    value = learnt(Model(_path()), {"corpus": known}, auto.ASSUMED).as_json()
+    into.write_text(json.dumps(value, separators=(",", ":")) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:3]))

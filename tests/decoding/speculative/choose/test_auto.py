@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.decoding.speculative.furnished import untrained
 from tests.serving.local.playback import EXACT
 from weft.core.errors import SpecError
 from weft.decoding.network.network import Network
@@ -50,6 +51,18 @@ def test_the_text_is_the_plain_one(
     method = made("auto", network, {**STILL, "among": among})
     assert written(network, method, shaping) == written(network, plain, shaping)
     method.close()
+
+
+@pytest.mark.parametrize("kind", ["eagle", "medusa"])
+def test_trained_heads_are_arms_too(
+    network: Network, kind: str, tiny_path: Path, tmp_path: Path
+) -> None:
+    folder = untrained(kind, network, tiny_path, tmp_path / kind)
+    options = {**STILL, "among": f"lookup+{kind}", "model": str(folder)}
+    plain = Single("plain", Lookup, lambda: Always(0))
+    for shaping in (Shaping(0.0), Shaping(0.8, top_p=0.9)):
+        method = made("auto", network, options)
+        assert written(network, method, shaping) == written(network, plain, shaping)
 
 
 def test_what_was_learnt_is_there_the_next_time(

@@ -18,7 +18,7 @@ class Exploring:
     Begins with nothing, so the share holds from the first step on.
     """
 
-    def __init__(self, share: float = 0.02) -> None:
+    def __init__(self, share: float = 0.01) -> None:
         self._share = share
         self._saved = 0.0
         self._steps = 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-START: Final = 0.75
-SHARE: Final = 0.02
+START: Final = 0.5
+SHARE: Final = 0.015
 _MOST: Final = 4.0
 
 

@@ -1,4 +1,8 @@
-"""`decode: auto`: chooses, step by step, whether to draft at all, with which drafter, how much."""
+"""`decode: auto`: chooses, step by step, whether to draft at all, with which drafter, how much.
+
+`among=lookup+suffix+eagle` names what it chooses from. Trained heads have to be named, as their
+weights are read, and the target's states looked at, even if they turn out not to pay.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from weft.core.errors import CapabilityError, SpecError
+from weft.core.errors import SpecError
 from weft.core.fakes.clock import FakeClock
 from weft.decoding.speculative import presets
 from weft.decoding.speculative.accept.match import Match
@@ -33,8 +37,6 @@ PAID: Final = ("eagle", "medusa", "draft_model", "self_draft", "sequoia")
 USUAL: Final = ("lookup", "suffix")
 ASSUMED: Final = Costs({1: {1: 0.03, 2: 0.036, 4: 0.045, 8: 0.066, 16: 0.105, 64: 0.4}})
 """Where nothing is measured, so that every run chooses alike: a small model on one core."""
-TRAINED: Final = ("eagle", "medusa")
-"""Used too where weft comes with their weights for the model: the first of them that it has."""
 
 
 def _make(network: Network, options: Options) -> Method:
@@ -69,12 +71,7 @@ def _arm(name: str, network: Network, options: Options) -> Arm:
 def _usual(network: Network, options: Options) -> list[Arm]:
     arms = [_arm(name, network, {}) for name in USUAL]
     if "model" in options:
-        return [*arms, _arm("draft_model", network, options)]
-    for name in TRAINED:
-        try:
-            return [*arms, _arm(name, network, {})]
-        except CapabilityError:  # no weights for this model come with weft
-            continue
+        arms.append(_arm("draft_model", network, options))
     return arms
 
 
