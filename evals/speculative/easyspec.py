@@ -80,10 +80,10 @@ def _time_rows(path: Path, rounds: int) -> list[dict[str, Any]]:
     """A step of a long sequence in each system: three committed tokens are read, then a draft."""
     taken: dict[str, list[float]] = {}
     with _teams(path) as teams:
-        prompt = tuple(2000 + n for n in range(_CONTEXT_TOKENS))
+        prompt = tuple(100 + n for n in range(_CONTEXT_TOKENS))
         for team in teams.values():
             team.draft([Job(0, 0, prompt, TOKENS)])
-        job = Job(0, len(prompt), (500, 501, 502), TOKENS)  # drafts after it are written over
+        job = Job(0, len(prompt), (90, 91, 92), TOKENS)  # drafts after it are written over
         for number in range(rounds):
             shift = number % len(teams)
             for name in [*teams][shift:] + [*teams][:shift]:
