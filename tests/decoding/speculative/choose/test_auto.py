@@ -25,7 +25,7 @@ from weft.decoding.speculative.methods import auto
 from weft.decoding.speculative.presets import made
 
 PROMPT = (5, 60, 61, 62, 7, 60, 61, 62, 7, 60, 61)
-STILL = {"measured": False, "remember": False}
+STILL: dict[str, str | int | float | bool] = {"measured": False, "remember": False}
 
 
 @pytest.fixture(scope="module")
