@@ -7,7 +7,7 @@ from weft.decoding.speculative.accept.confidence import Confidence
 from weft.decoding.speculative.drafters.lexical_units.drafter import LexicalUnitOptions
 from weft.decoding.speculative.drafters.lexical_units.load import OPTIONS, units
 from weft.decoding.speculative.method import Method
-from weft.decoding.speculative.preset import Options, Preset, Published
+from weft.decoding.speculative.preset import Options, Preset
 
 
 def _make(network: Network, options: Options) -> Method:
@@ -21,5 +21,4 @@ PRESET = Preset(
     lossless=False,
     needs="placeholders trained for the model",
     options=OPTIONS,
-    published=Published(1.33, "speed-up, LLaMA-13B fine-tuned as a whole, its authors"),
 )
