@@ -11,7 +11,7 @@ from weft.decoding.speculative.preset import Options, Preset
 
 
 def _make(network: Network, options: Options) -> Method:
-    usual = LexicalUnitOptions(0.3, anywhere=True)
+    usual = LexicalUnitOptions(0.1, anywhere=True)
     return units("lexical_units_verified", network, options, usual, Match())
 
 
