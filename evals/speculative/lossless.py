@@ -80,9 +80,9 @@ def rows(quick: bool) -> list[dict[str, Any]]:
         path = locate(MODEL)
     except ModelNotFound as missing:
         raise Skipped(str(missing)) from missing
-    prompts = [Asked(p, n, effort.of(16, 24)) for n, p in enumerate(chosen(effort.of(40, 200)))]
+    prompts = [Asked(p, n, effort.of(12, 24)) for n, p in enumerate(chosen(effort.of(8, 200)))]
     wanted = [*(system for system in systems() if system.lossless), AUTO]
-    compared = asyncio.run(_compare(prompts, wanted, alone=effort.of(8, len(prompts))))
+    compared = asyncio.run(_compare(prompts, wanted, alone=effort.of(0, len(prompts))))
     margin = Margin(path)
     return [
         row for (case, system), one in compared.items() for row in _rows(case, system, one, margin)

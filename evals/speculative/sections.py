@@ -9,6 +9,7 @@ figure.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -38,11 +39,13 @@ def found_by(sections: Iterable[str], *, quick: bool) -> list[Found]:
     """What each section finds, one after the other; why, where one cannot be measured."""
     found: list[Found] = []
     for name in sections:
+        begun = time.monotonic()
         try:
             found.append((name, [Row(**row) for row in module(name).rows(quick)]))
         except Skipped as reason:
             print(f"{name} is skipped: {reason}", file=sys.stderr, flush=True)
             found.append((name, [Row(name, "", f"skipped: {reason}", None, "")]))
+        print(f"{name} took {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
     return found
 
 

@@ -19,7 +19,7 @@ from weft.decoding.speculative.speculation import Speculation
 from weft.serving.local.row import Row
 
 PLAIN_NAMES = (AUTOREGRESSIVE.method, "none")
-_MOST_METHODS = 16
+_MOST_METHODS = 32
 
 
 class Drafting:

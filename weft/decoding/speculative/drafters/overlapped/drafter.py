@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafters.model.choice import Chosen
 from weft.decoding.speculative.drafters.model.line import Line
-
-if TYPE_CHECKING:
-    from weft.decoding.speculative.drafters.overlapped.method import Overlapped
+from weft.decoding.speculative.method import Method
 
 
 class AheadDrafter:
-    """Implements `Drafter`: one sequence of an `Overlapped` method.
+    """Implements `Drafter`: one sequence of an overlapped method.
 
     `ahead` is expected to follow the text: what is being verified, then what was drafted
     meanwhile. Tokens of the text are kept back until the draft model is at rest: its line is not to
     be touched while it reads.
     """
 
-    def __init__(self, method: Overlapped, line: Line) -> None:
+    def __init__(self, method: Method, line: Line) -> None:
         self.name = method.name
         self.line = line
         self.ahead: list[Chosen] = []
