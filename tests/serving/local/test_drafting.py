@@ -46,6 +46,7 @@ class Wild:
         self._random = random.Random(seed)
 
     def extend(self, tokens: Sequence[int]) -> None:
+        assert tokens, "a drafter counts its steps by what it is told"
         if not self.tokens:
             self.prompt = len(tokens)
         self.tokens += tokens

@@ -58,8 +58,8 @@ class Speculation:
         return isinstance(self._drafter, Watching)
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """The sequence goes on with `tokens`."""
-        if self._drafter is not None:
+        """The sequence goes on with `tokens`; of none the drafter is not told."""
+        if self._drafter is not None and tokens:
             try:
                 self._drafter.extend(tokens)
             except Exception as error:  # noqa: BLE001 - a draft is worth no request
