@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.serving.local.playback import EXACT, Heard, Playback
-from weft.core.errors import CapabilityError, SpecError
+from weft.core.errors import CapabilityError
 from weft.core.ports import ModelRequest, Sampling
 from weft.core.ports.model import Prefilled
 from weft.core.values import Lossless, Lossy, Message
@@ -106,7 +106,7 @@ class Broken(Wild):
 
 
 @pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], Drafter]], None]]:
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Drafter]], None]:
     """Makes `lookup` draft with another drafter."""
 
     def put(begin: Callable[[], Drafter]) -> None:
@@ -225,7 +225,7 @@ def test_what_may_change_the_text_has_to_be_asked_for(
 
 
 def test_a_decoder_that_is_none_is_refused_with_those_that_are(play: Play) -> None:
-    with pytest.raises(SpecError, match="no decoder 'lokup'") as raised:
+    with pytest.raises(CapabilityError, match="no decoder 'lokup'") as raised:
         play().answer(asking(0, decode=Lossless("lokup")))
     assert "'lookup'" in str(raised.value.hint)
 

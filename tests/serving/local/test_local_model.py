@@ -13,13 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.serving.local.playback import EXACT, asking
-from weft.core.errors import (
-    CapabilityError,
-    ModelNotFound,
-    ModelRequestError,
-    ModelUnavailable,
-    SpecError,
-)
+from weft.core.errors import CapabilityError, ModelNotFound, ModelRequestError, ModelUnavailable
 from weft.core.ports import ModelRequest, Sampling, TextDelta, complete
 from weft.core.values import Completion, Lossless, Message, ToolSpec
 from weft.serving.local import LocalModel, LocalModels, LocalOptions
@@ -233,7 +227,7 @@ def test_logprobs_are_the_plain_models_also_under_temperature(tiny_path: Path) -
 @pytest.mark.parametrize(
     ("request_", "error", "named"),
     [
-        (replace(asking(5), decode=Lossless("ngram")), SpecError, "ngram"),
+        (replace(asking(5), decode=Lossless("ngram")), CapabilityError, "ngram"),
         (replace(asking(5), tools=(ToolSpec("t", "", {}),)), CapabilityError, "tools"),
         (asking(5, 10_000), ModelRequestError, "vocabulary"),
         (asking(5, -1), ModelRequestError, "vocabulary"),

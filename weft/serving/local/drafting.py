@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from weft.core.errors import CapabilityError
+from weft.core.errors import CapabilityError, SpecError
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossless
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.asked import Asked
@@ -33,8 +33,8 @@ class Drafting:
     def speculation(self, decode: DecodeSpec, asked: Asked) -> Speculation | None:
         """The drafts of one answer; None for plain decoding.
 
-        Raises: `SpecError` for a decoder that is none, `CapabilityError` for one that may change
-        the text where that was not asked for, and what making it raises.
+        Raises: `CapabilityError` for a decoder or an option that is none, and for one that may
+        change the text where that was not asked for; what making it raises.
         """
         spec = self._default if decode == AUTOREGRESSIVE else decode
         if spec.method in PLAIN_NAMES:
@@ -65,15 +65,21 @@ class Drafting:
 
     def _method(self, spec: DecodeSpec) -> Method:
         if spec not in self._methods:
-            if isinstance(spec, Lossless) and not preset(spec.method).lossless:
-                raise CapabilityError(
-                    f"the decoder {spec.method!r} may change the text",
-                    hint="ask for it as a lossy one, if that is what you want",
-                )
-            if len(self._methods) >= _MOST_METHODS:
-                raise CapabilityError(
-                    f"this model drafts in {_MOST_METHODS} ways already",
-                    hint="use fewer decoders, or fewer variants of their options",
-                )
-            self._methods[spec] = made(spec.method, self._network, dict(spec.options))
+            try:
+                self._methods[spec] = self._made(spec)
+            except SpecError as error:  # to who asks, it is what this model cannot do
+                raise CapabilityError(error.message, hint=error.hint) from error
         return self._methods[spec]
+
+    def _made(self, spec: DecodeSpec) -> Method:
+        if isinstance(spec, Lossless) and not preset(spec.method).lossless:
+            raise CapabilityError(
+                f"the decoder {spec.method!r} may change the text",
+                hint="ask for it as a lossy one, if that is what you want",
+            )
+        if len(self._methods) >= _MOST_METHODS:
+            raise CapabilityError(
+                f"this model drafts in {_MOST_METHODS} ways already",
+                hint="use fewer decoders, or fewer variants of their options",
+            )
+        return made(spec.method, self._network, dict(spec.options))
