@@ -15,6 +15,7 @@ from weft.core.events import (
     GraphGrew,
     HumanAnswered,
     HumanAsked,
+    NodeDecoded,
     NodeFinished,
     NodeInfo,
     NodeLogged,
@@ -30,7 +31,7 @@ from weft.core.events import (
     to_json,
 )
 from weft.core.ids import NodeId, RunId
-from weft.core.values import Usage
+from weft.core.values import Speculated, Usage
 
 A = NodeId("a")
 INFO = NodeInfo(A, "tool", (NodeId("b"),), "model", None)
@@ -44,6 +45,7 @@ SAMPLES: list[Event] = [
     NodeStreamed(A, "teñt\u2028", 2, 0.4),
     NodeLogged(A, "line\nline", 0.5),
     NodeSpent(A, SPENT, 0.6),
+    NodeDecoded(A, Speculated("lookup", 8, 5, 3, (3, 2), (2, 2)), 0.65),
     NodeRetrying(A, 1, 0.5, FAILED, 0.7),
     NodeRerouted(A, NodeId("b"), FAILED, 0.8),
     HumanAsked(A, "ok?", {"type": "boolean"}, 0.9),
