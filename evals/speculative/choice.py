@@ -28,7 +28,7 @@ from evals.speculative.single import Model, plainly
 from weft.core.errors import ModelNotFound
 from weft.core.ports.clock import SystemClock
 from weft.core.values import AUTOREGRESSIVE
-from weft.decoding.speculative import tensor_file
+from weft.decoding import tensor_file
 from weft.decoding.speculative.budget import here
 from weft.decoding.speculative.budget.costs import Costs
 from weft.decoding.speculative.choose.arm import Arm

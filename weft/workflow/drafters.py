@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from weft.decoding.speculative.train.distil import Writing
-from weft.decoding.speculative.train.frame import Progress
 from weft.decoding.speculative.train.kind import Kind
 from weft.decoding.speculative.train.kinds import KINDS, kind_of
 from weft.decoding.speculative.train.session import (
@@ -17,6 +16,7 @@ from weft.decoding.speculative.train.session import (
     Writes,
     train,
 )
+from weft.decoding.train.frame import Progress
 from weft.serving.weights import locate
 
 __all__ = [

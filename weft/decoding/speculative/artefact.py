@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import torch
 
 from weft.core.errors import CapabilityError
-from weft.decoding.speculative import tensor_file
+from weft.decoding import tensor_file
 
 CONFIG: Final = "config.json"
 WEIGHTS: Final = "model.safetensors"

@@ -24,11 +24,11 @@ from weft.decoding.speculative.law import Shaping
 from weft.decoding.speculative.loop import Limits
 from weft.decoding.speculative.presets import made
 from weft.decoding.speculative.train.corpus import Corpus, Text
-from weft.decoding.speculative.train.frame import Schedule, Trainer
 from weft.decoding.speculative.train.kinds import kind_of
 from weft.decoding.speculative.train.teacher import Teacher
 from weft.decoding.speculative.tree import ROOT
 from weft.decoding.speculative.walk import Walk
+from weft.decoding.train.frame import Schedule, Trainer
 
 PROMPTS = [[5, 6, 7, 8], [60, 61], [100, 3, 9, 10, 11], [40], [200, 201, 202]]
 LIMITS = Limits(48)

@@ -9,9 +9,9 @@ import torch
 from weft.core.errors import InputError
 from weft.decoding.speculative.train.accuracy import Accuracy
 from weft.decoding.speculative.train.corpus import Corpus, Text, batch_of
-from weft.decoding.speculative.train.frame import Schedule, Trainer
 from weft.decoding.speculative.train.kinds import KINDS, kind_of
 from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.train.frame import Schedule, Trainer
 
 OURS = ("medusa", "pass", "ppd")
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from weft.decoding.speculative.train.corpus import Corpus, Text
-from weft.decoding.speculative.train.frame import Schedule, Trainer
 from weft.decoding.speculative.train.kinds import kind_of
 from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.train.frame import Schedule, Trainer
 
 SETTINGS = {
     "eagle": {"inner": 32, "vocabulary": 90, "unrolled": 2},

@@ -10,7 +10,6 @@ from weft.core.errors import InputError
 from weft.decoding.network.network import Network
 from weft.decoding.speculative import artefact
 from weft.decoding.speculative.train.distil import Writing
-from weft.decoding.speculative.train.frame import Progress
 from weft.decoding.speculative.train.session import (
     CHECKPOINT,
     Measures,
@@ -20,6 +19,7 @@ from weft.decoding.speculative.train.session import (
     Writes,
     train,
 )
+from weft.decoding.train.frame import Progress
 
 
 @pytest.fixture

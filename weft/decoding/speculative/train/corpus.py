@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from weft.core.errors import InputError
-from weft.decoding.speculative import tensor_file
+from weft.decoding import tensor_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,11 @@ class Batch:
     tokens: torch.Tensor
     there: torch.Tensor
     answered: torch.Tensor
+
+    @property
+    def learnt_tokens(self) -> int:
+        """Those of answers."""
+        return int(self.answered.sum())
 
     def to(self, device: torch.device) -> Batch:
         """The same there."""

@@ -17,10 +17,10 @@ from torch.nn.utils.rnn import pad_sequence
 from weft.core.errors import InputError
 from weft.decoding.speculative.heads.eagle import SIZES, EagleLayer, EagleShape
 from weft.decoding.speculative.train.corpus import Batch, Corpus
-from weft.decoding.speculative.train.frame import Schedule
 from weft.decoding.speculative.train.kind import Kind, Made
-from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.train.frame import Schedule
+from weft.decoding.train.precision import sparing
 
 _FALLING: Final = 0.8
 """Weight of a step against the one before."""

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from weft.decoding.speculative.train.corpus import Batch, Corpus
-from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.train.precision import sparing
 
 _TYPICAL = 1024
 _NOISE = 0.02

@@ -16,11 +16,11 @@ from torch.nn.functional import kl_div
 from weft.core.errors import InputError
 from weft.decoding.speculative.heads.transfer import Transfer
 from weft.decoding.speculative.train.corpus import Batch, Corpus
-from weft.decoding.speculative.train.frame import Schedule
 from weft.decoding.speculative.train.kind import Kind, Made
 from weft.decoding.speculative.train.midway import Midway, Places, at, draw_places
-from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.train.frame import Schedule
+from weft.decoding.train.precision import sparing
 
 _MEASURED: Final = (4, 512, 16)
 """Texts at once, tokens of each, places in each."""

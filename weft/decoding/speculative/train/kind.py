@@ -9,9 +9,9 @@ from typing import Protocol
 import torch
 
 from weft.core.errors import InputError
-from weft.decoding.speculative.train.corpus import Corpus
-from weft.decoding.speculative.train.frame import Lesson, Schedule
+from weft.decoding.speculative.train.corpus import Batch, Corpus
 from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.train.frame import Lesson, Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Made:
     tensors: Mapping[str, torch.Tensor]
 
 
-class Course(Lesson, Protocol):
+class Course(Lesson[Batch], Protocol):
     """The training of one drafter."""
 
     def made(self, held_out: Corpus) -> Made:

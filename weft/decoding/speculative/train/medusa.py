@@ -12,11 +12,11 @@ from torch.nn.functional import cross_entropy
 from weft.decoding.speculative.heads.medusa import MedusaHeads
 from weft.decoding.speculative.train.accuracy import Accuracy
 from weft.decoding.speculative.train.corpus import Batch, Corpus
-from weft.decoding.speculative.train.frame import Schedule
 from weft.decoding.speculative.train.kind import Kind, Made
-from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.remembered import Remembered
 from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.train.frame import Schedule
+from weft.decoding.train.precision import sparing
 
 RANKS: Final = 10
 _FADE: Final = 0.8

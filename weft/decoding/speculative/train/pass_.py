@@ -12,11 +12,11 @@ import torch
 
 from weft.decoding.speculative.train.corpus import Batch, Corpus
 from weft.decoding.speculative.train.following import first_rows, follow
-from weft.decoding.speculative.train.frame import Schedule
 from weft.decoding.speculative.train.kind import Kind, Made
 from weft.decoding.speculative.train.ppd import Rows, measured
-from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.train.frame import Schedule
+from weft.decoding.train.precision import sparing
 
 
 class AheadCourse:

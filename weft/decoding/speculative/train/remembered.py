@@ -10,8 +10,8 @@ from typing import Final
 import torch
 
 from weft.decoding.speculative.train.corpus import Batch
-from weft.decoding.speculative.train.precision import sparing
 from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.train.precision import sparing
 
 _MOST_BYTES: Final = 1 << 30
 

@@ -19,12 +19,12 @@ from weft.decoding.network.options import NetworkOptions
 from weft.decoding.speculative import artefact
 from weft.decoding.speculative.train.corpus import Corpus
 from weft.decoding.speculative.train.distil import Writing, distil
-from weft.decoding.speculative.train.frame import Progress, Schedule, Trainer
 from weft.decoding.speculative.train.kind import Kind
 from weft.decoding.speculative.train.kinds import kind_of
 from weft.decoding.speculative.train.prompts import Tokenizer, read_prompts
 from weft.decoding.speculative.train.starter import starter_prompts
 from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.train.frame import Progress, Schedule, Trainer
 
 STARTER: Final = "starter"
 """Stands for the prompts that come with weft."""

@@ -13,7 +13,7 @@ from typing import Final
 import torch
 
 from weft.core.errors import CapabilityError
-from weft.decoding.speculative import tensor_file
+from weft.decoding import tensor_file
 from weft.decoding.speculative.variants.parscale.streams import Streams
 
 _PREFIX: Final = "model.layers.{layer}.self_attn.prefix_{what}"

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from weft.core.errors import InputError
 from weft.decoding.speculative.train.corpus import Batch, Corpus, Text
-from weft.decoding.speculative.train.frame import Progress, Schedule, Trainer
+from weft.decoding.train.frame import Progress, Schedule, Trainer
 
 SCHEDULE = Schedule(steps=10, texts=2, longest=8, rate=0.05, decay=0.01, keep_every=4, seed=3)
 
@@ -91,7 +91,7 @@ def test_a_checkpoint_that_fails_to_be_written_leaves_the_one_before(
         Path(file).write_bytes(b"half")
         raise OSError("disk full")
 
-    monkeypatch.setattr("weft.decoding.speculative.tensor_file.save_file", full)
+    monkeypatch.setattr("weft.decoding.tensor_file.save_file", full)
     with pytest.raises(OSError, match="disk full"):
         trainer.keep()
     assert path.read_bytes() == before

@@ -12,25 +12,44 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
 
 from weft.core.errors import InputError
-from weft.decoding.speculative import tensor_file
-from weft.decoding.speculative.train.corpus import Batch, Corpus
+from weft.decoding import tensor_file
 
 _LEAST_RATE: Final = 0.01
 """Of the highest learning rate, at the end."""
 
 
-class Lesson(Protocol):
-    """What is learnt, and how wrong it is. The target is no part of `module`."""
+class Counted(Protocol):
+    """What one step learns from."""
+
+    @property
+    def learnt_tokens(self) -> int:
+        """How many tokens of it are learnt."""
+
+
+BatchT = TypeVar("BatchT", bound=Counted)
+BatchT_co = TypeVar("BatchT_co", bound=Counted, covariant=True)
+BatchT_contra = TypeVar("BatchT_contra", bound=Counted, contravariant=True)
+
+
+class Source(Protocol[BatchT_co]):
+    """Where batches come from."""
+
+    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> BatchT_co:
+        """`texts` of them, of each the first `longest` tokens. All chance is from `chance`."""
+
+
+class Lesson(Protocol[BatchT_contra]):
+    """What is learnt, and how wrong it is. A frozen teacher is no part of `module`."""
 
     module: torch.nn.Module
 
-    def loss(self, batch: Batch, chance: np.random.Generator) -> torch.Tensor:
+    def loss(self, batch: BatchT_contra, chance: np.random.Generator) -> torch.Tensor:
         """One number, to be made smaller. All chance is taken from `chance`."""
 
 
@@ -98,7 +117,7 @@ class Progress:
         return (self.steps - self.step) * self.elapsed_s / self.done_here
 
 
-class Trainer:
+class Trainer(Generic[BatchT]):
     """Teaches a lesson with AdamW. `step` counts the steps that are done.
 
     The parameters, those of the optimiser and `step` stand in the file `checkpoint`, once there is
@@ -107,15 +126,15 @@ class Trainer:
 
     def __init__(
         self,
-        lesson: Lesson,
-        corpus: Corpus,
+        lesson: Lesson[BatchT],
+        source: Source[BatchT],
         schedule: Schedule,
         checkpoint: Path,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.step = 0
         self._lesson = lesson
-        self._corpus = corpus
+        self._source = source
         self._schedule = schedule
         self._checkpoint = checkpoint
         self._clock = clock
@@ -176,10 +195,10 @@ class Trainer:
             raise InputError(f"{self._checkpoint} fits no such training: {error}") from error
 
     def _one(self) -> tuple[float, int]:
-        """One step: its loss, and how many tokens of answers it learnt from."""
+        """One step: its loss, and how many tokens it learnt from."""
         schedule = self._schedule
         chance = np.random.default_rng([schedule.seed, self.step])
-        batch = self._corpus.draw(chance, schedule.texts, schedule.longest)
+        batch = self._source.draw(chance, schedule.texts, schedule.longest)
         for group in self._optimiser.param_groups:
             group["lr"] = schedule.rate_at(self.step)
         self._optimiser.zero_grad(set_to_none=True)
@@ -193,7 +212,7 @@ class Trainer:
         if schedule.clip:
             torch.nn.utils.clip_grad_norm_(self._learnt.values(), schedule.clip)
         self._optimiser.step()
-        return float(loss.detach()), int(batch.answered.sum())
+        return float(loss.detach()), batch.learnt_tokens
 
     def _state(self) -> Iterator[tuple[str, torch.Tensor]]:
         """The parameters by name, and what the optimiser remembers of each."""
