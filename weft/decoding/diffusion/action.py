@@ -1,0 +1,92 @@
+"""What a policy wants done to a canvas after one look at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from weft.decoding.diffusion.canvas import Canvas, Slots
+from weft.decoding.diffusion.query import Query, Soft
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Writing:
+    """Tokens for slots, ascending: both [slots]."""
+
+    slots: Slots
+    ids: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, slots: ArrayLike, ids: ArrayLike) -> Writing:
+        """In any order. Raises: `ValueError` for unequal lengths."""
+        at, tokens = np.asarray(slots, dtype=np.int64), np.asarray(ids, dtype=np.int64)
+        if at.shape != tokens.shape:
+            raise ValueError(f"{len(at)} slots and {len(tokens)} tokens")
+        order = np.argsort(at, kind="stable")
+        return cls(at[order], tokens[order])
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def at(self, kept: NDArray[np.bool_]) -> Writing:
+        """Only where `kept` [slots]."""
+        return Writing(self.slots[kept], self.ids[kept])
+
+
+NOTHING = Writing(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Action:
+    """Done in this order: remask, edit, commit, renoise, then inserts and deletes.
+
+    commit    decides undecided slots of the window
+    edit      writes other tokens into decided slots of ours
+    remask    opens decided slots of ours
+    renoise   what undecided slots hold from now on
+    delete    slots that are taken out; `insert` opens one before each of its slots
+    soft      how slots are read the next time
+    look      ask this first, and propose again: `Commits.looked` gets the answers
+    again     the window is not left yet, and no commit is owed
+    """
+
+    commit: Writing = NOTHING
+    edit: Writing = NOTHING
+    remask: Slots = field(default_factory=lambda: NOTHING.slots)
+    renoise: Writing = NOTHING
+    delete: Slots = field(default_factory=lambda: NOTHING.slots)
+    insert: Slots = field(default_factory=lambda: NOTHING.slots)
+    soft: Soft | None = None
+    look: tuple[Query, ...] = ()
+    again: bool = False
+
+    @property
+    def progresses(self) -> bool:
+        """Whether the canvas is another afterwards."""
+        changed = (self.commit, self.edit, self.remask, self.renoise, self.delete, self.insert)
+        return self.again or any(len(part) for part in changed)
+
+    @property
+    def only_commits(self) -> Action:
+        """Without all that could go on for ever."""
+        return Action(commit=self.commit)
+
+    def committing(self, commit: Writing) -> Action:
+        """Other commits, all else alike."""
+        return replace(self, commit=commit)
+
+    def perform(self, canvas: Canvas, fill: int) -> None:
+        """Do it. `fill` is what an opened slot holds. Raises: `ValueError`, see `Canvas`."""
+        canvas.remask(self.remask, fill)
+        canvas.edit(self.edit.slots, self.edit.ids)
+        canvas.commit(self.commit.slots, self.commit.ids)
+        canvas.renoise(self.renoise.slots, self.renoise.ids)
+        moves = [(int(slot), False) for slot in self.delete]
+        moves += [(int(slot), True) for slot in self.insert]
+        for slot, opens in sorted(moves, reverse=True):  # from the right: the others stay in place
+            if opens:
+                canvas.insert(slot, 1, fill)
+            else:
+                canvas.delete(slot)

@@ -1,0 +1,161 @@
+"""The text of one request while it is written in any order: which slots are whose, and decided.
+
+Knows no model: what an undecided slot holds is for who reads the canvas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Slots = NDArray[np.int64]
+Bits = NDArray[np.bool_]
+
+
+class Canvas:
+    """Slots are numbered from the prompt's first, without padding: a slot is a position.
+
+    row        of the adapter's cache
+    first      the slot after the prompt
+    limit      the most slots that there may ever be
+    ids        [slots]; an undecided slot holds the model's mask, or noise: `undecided` alone says
+               which are
+    ours       [slots] those of the answer, its literals included
+    undecided  [slots] those of ours that hold no token yet
+    frozen     [slots] the prompt and the literals: never written
+    visits     [slots] how often a slot was opened again
+    window     the slots that may be written now; empty: none is left
+    block      how many windows were left; `step` counts proposals, `step_in_block` those since
+    released   slots before it may be shown: decided, reviewed, written no more
+    """
+
+    __slots__ = (
+        "block",
+        "first",
+        "frozen",
+        "ids",
+        "limit",
+        "ours",
+        "released",
+        "row",
+        "step",
+        "step_in_block",
+        "undecided",
+        "visits",
+        "window",
+    )
+
+    def __init__(
+        self,
+        prompt: Sequence[int],
+        length: int,
+        fill: int,
+        *,
+        row: int = 0,
+        limit: int = 0,
+        literals: Mapping[int, int] | None = None,
+    ) -> None:
+        """`length` open slots after the prompt. `literals` by slot of the answer, from 0.
+
+        Raises: `ValueError` for a literal outside of the answer.
+        """
+        self.row = row
+        self.first = len(prompt)
+        self.limit = max(limit, self.first + length)
+        self.ids = np.array([*prompt, *[fill] * length], dtype=np.int64)
+        self.ours = np.arange(len(self.ids)) >= self.first
+        self.undecided = self.ours.copy()
+        self.frozen = ~self.ours
+        self.visits = np.zeros(len(self.ids), dtype=np.int64)
+        self.window = range(self.first, self.first)
+        self.block = self.step = self.step_in_block = 0
+        self.released = self.first
+        for slot, token in (literals or {}).items():
+            if not 0 <= slot < length:
+                raise ValueError(f"no slot {slot} in an answer of {length}")
+            self.ids[self.first + slot] = token
+            self.undecided[self.first + slot] = False
+            self.frozen[self.first + slot] = True
+
+    @property
+    def length(self) -> int:
+        """Slots, the prompt's included."""
+        return len(self.ids)
+
+    @property
+    def open(self) -> Slots:
+        """The undecided slots of the window, ascending."""
+        inside = self.undecided[self.window.start : self.window.stop]
+        return np.flatnonzero(inside) + self.window.start
+
+    @property
+    def decided_to(self) -> int:
+        """The first undecided slot, or the end."""
+        return int(self.undecided.argmax()) if self.undecided.any() else self.length
+
+    def commit(self, slots: ArrayLike, ids: ArrayLike) -> None:
+        """Decide slots. Raises: `ValueError` where one is decided already."""
+        at = np.asarray(slots, dtype=np.int64)
+        if not self.undecided[at].all():
+            raise ValueError(f"slots {at[~self.undecided[at]].tolist()} are decided")
+        self.ids[at] = ids
+        self.undecided[at] = False
+
+    def edit(self, slots: ArrayLike, ids: ArrayLike) -> None:
+        """Write other tokens into decided slots. Raises: `ValueError` where one is not ours."""
+        at = self._ours_decided(slots)
+        self.ids[at] = ids
+
+    def remask(self, slots: ArrayLike, fill: int) -> None:
+        """Open decided slots again. Raises: `ValueError` where one is not ours."""
+        at = self._ours_decided(slots)
+        self.ids[at] = fill
+        self.undecided[at] = True
+        self.visits[at] += 1
+
+    def renoise(self, slots: ArrayLike, ids: ArrayLike) -> None:
+        """What undecided slots hold instead. Raises: `ValueError` where one is decided."""
+        at = np.asarray(slots, dtype=np.int64)
+        if not self.undecided[at].all():
+            raise ValueError(f"slots {at[~self.undecided[at]].tolist()} are decided")
+        self.ids[at] = ids
+        self.visits[at] += 1
+
+    def grow(self, count: int, fill: int) -> int:
+        """Open slots at the end, at most to `limit`; how many there are more."""
+        more = max(0, min(count, self.limit - self.length))
+        self.insert(self.length, more, fill)
+        return more
+
+    def insert(self, slot: int, count: int, fill: int) -> None:
+        """Open `count` slots before `slot` of the answer; what follows moves right."""
+        at = [slot] * count
+        self.ids = np.insert(self.ids, at, fill)
+        self.ours = np.insert(self.ours, at, values=True)
+        self.undecided = np.insert(self.undecided, at, values=True)
+        self.frozen = np.insert(self.frozen, at, values=False)
+        self.visits = np.insert(self.visits, at, 0)
+
+    def delete(self, slot: int) -> None:
+        """Take a slot of ours out; what follows moves left. Raises: `ValueError` where frozen."""
+        if self.frozen[slot]:
+            raise ValueError(f"slot {slot} is frozen")
+        for name in ("ids", "ours", "undecided", "frozen", "visits"):
+            setattr(self, name, np.delete(getattr(self, name), slot))
+
+    def trim(self, length: int) -> None:
+        """Drop the slots from `length` on. Raises: `ValueError` for a part of the prompt."""
+        if length < self.first:
+            raise ValueError(f"{length} slots would cut the prompt of {self.first}")
+        for name in ("ids", "ours", "undecided", "frozen", "visits"):
+            setattr(self, name, getattr(self, name)[:length])
+        self.window = range(min(self.window.start, length), min(self.window.stop, length))
+
+    def _ours_decided(self, slots: ArrayLike) -> Slots:
+        at = np.asarray(slots, dtype=np.int64)
+        wrong = self.frozen[at] | self.undecided[at]
+        if wrong.any():
+            raise ValueError(f"slots {at[wrong].tolist()} are frozen or undecided")
+        return at

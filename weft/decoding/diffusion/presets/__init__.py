@@ -1,0 +1,1 @@
+"""Presets by family, read when one is asked for."""

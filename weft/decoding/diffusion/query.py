@@ -1,0 +1,62 @@
+"""What one row wants to know from the model in one pass. Knows no model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.decoding.diffusion.canvas import Canvas, Slots
+
+Kind = Literal["denoise", "whole", "persist", "unconditional", "look"]
+"""For counting: a pass over the window, over all, of final tokens, for guidance, to check."""
+
+
+def _none() -> Slots:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Soft:
+    """Slots that are read as mixtures of embeddings: `ids` and `weights` are [slots, parts]."""
+
+    slots: Slots
+    ids: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """Reads slots of a canvas into its row of the cache, and asks for predictions.
+
+    feed     slots that are read, ascending; what the cache held of them is replaced. The other
+             slots of [0, reach) are seen as they were read last
+    wanted   slots whose prediction is wanted, ascending, all before `reach`
+    reach    slots from it on are not there
+    ids      [feed] read instead of what the canvas holds
+    soft     slots of `feed` that are read as mixtures
+    shadows  slots whose prediction is wanted as if they alone were masked; all are in `feed`
+    scratch  nothing that is computed is kept; the row's cache is seen where `feed` leaves it
+    """
+
+    canvas: Canvas
+    feed: Slots
+    wanted: Slots
+    reach: int
+    ids: NDArray[np.int64] | None = None
+    soft: Soft | None = None
+    shadows: Slots = field(default_factory=_none)
+    scratch: bool = False
+    kind: Kind = "denoise"
+
+    @property
+    def tokens(self) -> int:
+        """How many are read."""
+        return len(self.feed) + len(self.shadows)
+
+    @property
+    def read(self) -> NDArray[np.int64]:
+        """The ids that are read, [feed]."""
+        return self.canvas.ids[self.feed] if self.ids is None else self.ids

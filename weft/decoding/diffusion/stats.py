@@ -1,0 +1,153 @@
+"""What policies look at: the prediction of each slot in a few numbers, and the tokens drawn.
+
+All from logits before temperature and cuts, so that a cut never looks like certainty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
+from weft.decoding.speculative.chance import Chance
+from weft.decoding.speculative.law import Shaping
+
+_VISIT = 1 << 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stats:
+    """Slots ascending, and of each:
+
+    open         undecided, and in the window
+    top_ids      [slots, 2] the two likeliest tokens, the lower id of equals first
+    top_p        [slots, 2] their probabilities
+    entropy      nats
+    p_end        of all tokens that end a text
+    kl           of this prediction from the one a pass before, nats; nan where there was none
+    logp         [slots, vocabulary], or None where no policy asked for it
+    shadow       slots and [slots, vocabulary] logits of `Query.shadows`, or None
+    """
+
+    slots: Slots
+    open: Bits
+    top_ids: NDArray[np.int64]
+    top_p: NDArray[np.float64]
+    entropy: NDArray[np.float64]
+    p_end: NDArray[np.float64]
+    kl: NDArray[np.float64]
+    logp: NDArray[np.float32] | None = None
+    shadow: tuple[Slots, NDArray[np.float32]] | None = None
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """The probability of the likeliest token, [slots]."""
+        return self.top_p[:, 0]
+
+    @property
+    def margin(self) -> NDArray[np.float64]:
+        """How much likelier it is than the next, [slots]."""
+        return self.top_p[:, 0] - self.top_p[:, 1]
+
+    def rows(self, slots: Slots) -> NDArray[np.intp]:
+        """Where `slots`, which are all here, stand."""
+        return np.searchsorted(self.slots, slots)
+
+
+def log_probabilities(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """[..., vocabulary], computed in float32 around the largest."""
+    above = logits - logits.max(axis=-1, keepdims=True)
+    found: NDArray[np.float32] = above - np.log(np.exp(above).sum(axis=-1, keepdims=True))
+    return found
+
+
+def stats_of(
+    canvas: Canvas,
+    slots: Slots,
+    logits: NDArray[np.float32],
+    end_ids: frozenset[int],
+    *,
+    before: Stats | None = None,
+    keep: bool = False,
+    shadow: tuple[Slots, NDArray[np.float32]] | None = None,
+) -> Stats:
+    """`logits` [slots, vocabulary]. `before`: a pass before, with its `logp`; `keep`: ours too."""
+    logp = log_probabilities(logits)
+    p = np.exp(logp)
+    top_ids = _two_likeliest(logp)
+    inside = (slots >= canvas.window.start) & (slots < canvas.window.stop)
+    entropy = -np.einsum("sv,sv->s", p, np.where(p > 0, logp, 0.0), dtype=np.float64)
+    return Stats(
+        slots,
+        canvas.undecided[slots] & inside,
+        top_ids,
+        np.take_along_axis(p, top_ids, axis=1).astype(np.float64),
+        np.maximum(entropy, 0.0),
+        p[:, sorted(end_ids)].sum(axis=1, dtype=np.float64),
+        _kl(slots, p, logp, before),
+        logp if keep else None,
+        shadow,
+    )
+
+
+def _two_likeliest(logp: NDArray[np.float32]) -> NDArray[np.int64]:
+    """[slots, 2]; argmax takes the lowest id of equals."""
+    first = logp.argmax(axis=1) if len(logp) else np.empty(0, dtype=np.int64)
+    rest = logp.copy()
+    np.put_along_axis(rest, first[:, None], -np.inf, axis=1)
+    second = rest.argmax(axis=1) if len(logp) else first
+    return np.stack([first, second], axis=1).astype(np.int64)
+
+
+def _kl(
+    slots: Slots, p: NDArray[np.float32], logp: NDArray[np.float32], before: Stats | None
+) -> NDArray[np.float64]:
+    """Of the new prediction from the old one."""
+    kl = np.full(len(slots), np.nan)
+    if before is None or before.logp is None:
+        return kl
+    both, now, then = np.intersect1d(slots, before.slots, return_indices=True)
+    if len(both):
+        # a token that has become impossible adds nothing
+        far = np.where(p[now] > 0, logp[now] - np.maximum(before.logp[then], -1e4), 0.0)
+        kl[now] = np.maximum(np.einsum("sv,sv->s", p[now], far, dtype=np.float64), 0.0)
+    return kl
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """A token for each slot of `Stats`, and its probability before temperature and cuts."""
+
+    ids: NDArray[np.int64]
+    p: NDArray[np.float64]
+
+
+def drawn_from(
+    canvas: Canvas,
+    slots: Slots,
+    logits: NDArray[np.float32],
+    shaping: Shaping,
+    chance: Chance,
+    *,
+    fresh: bool = False,
+) -> Drawn:
+    """The likeliest tokens, or tokens drawn by chance: one number for each slot of the answer.
+
+    A slot that is not written keeps its number, so that the order of writing does not change what
+    is drawn for the same prediction; one that was opened again gets another. `fresh`: another at
+    every step.
+    """
+    if shaping.greedy:
+        ids = logits.argmax(axis=1) if len(logits) else np.empty(0, dtype=np.int64)
+    else:
+        visits = canvas.visits[slots] + (canvas.step if fresh else 0)
+        at = (slots - canvas.first) + visits * _VISIT
+        ids = np.array(
+            [chance.token(shaping.law(row), int(n)) for row, n in zip(logits, at, strict=True)],
+            dtype=np.int64,
+        )
+    logp = log_probabilities(logits)
+    p = np.exp(np.take_along_axis(logp, ids[:, None], axis=1)[:, 0].astype(np.float64))
+    return Drawn(ids.astype(np.int64), p)
