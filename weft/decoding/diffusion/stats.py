@@ -5,16 +5,19 @@ All from logits before temperature and cuts, so that a cut never looks like cert
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.speculative.chance import Chance
+from weft.decoding.speculative.chance import Chance, Keyed
 from weft.decoding.speculative.law import Shaping
 
-_VISIT = 1 << 32
+_VISIT: Final = 1 << 32
+OF_POLICIES: Final = 1 << 63
+"""The first position of `Drawn.chance` that no slot uses; there are as many more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +79,7 @@ def stats_of(
     """`logits` [slots, vocabulary]. `before`: a pass before, with its `logp`; `keep`: ours too."""
     logp = log_probabilities(logits)
     p = np.exp(logp)
-    top_ids = _two_likeliest(logp)
+    top_ids = _two_likeliest(logits)
     inside = (slots >= canvas.window.start) & (slots < canvas.window.stop)
     entropy = -np.einsum("sv,sv->s", p, np.where(p > 0, logp, 0.0), dtype=np.float64)
     return Stats(
@@ -92,12 +95,12 @@ def stats_of(
     )
 
 
-def _two_likeliest(logp: NDArray[np.float32]) -> NDArray[np.int64]:
+def _two_likeliest(logits: NDArray[np.float32]) -> NDArray[np.int64]:
     """[slots, 2]; argmax takes the lowest id of equals."""
-    first = logp.argmax(axis=1) if len(logp) else np.empty(0, dtype=np.int64)
-    rest = logp.copy()
+    first = logits.argmax(axis=1) if len(logits) else np.empty(0, dtype=np.int64)
+    rest = logits.copy()
     np.put_along_axis(rest, first[:, None], -np.inf, axis=1)
-    second = rest.argmax(axis=1) if len(logp) else first
+    second = rest.argmax(axis=1) if len(logits) else first
     return np.stack([first, second], axis=1).astype(np.int64)
 
 
@@ -118,10 +121,15 @@ def _kl(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """A token for each slot of `Stats`, and its probability before temperature and cuts."""
+    """A token for each slot of `Stats`, and its probability before temperature and cuts.
+
+    `chance` is the row's own, for a policy that decides by chance too: at positions from
+    `OF_POLICIES` on, which no slot has.
+    """
 
     ids: NDArray[np.int64]
     p: NDArray[np.float64]
+    chance: Chance = field(default_factory=lambda: Keyed(0))
 
 
 def drawn_from(
@@ -150,4 +158,4 @@ def drawn_from(
         )
     logp = log_probabilities(logits)
     p = np.exp(np.take_along_axis(logp, ids[:, None], axis=1)[:, 0].astype(np.float64))
-    return Drawn(ids.astype(np.int64), p)
+    return Drawn(ids.astype(np.int64), p, chance)
