@@ -78,16 +78,23 @@ Found = dict[tuple[str, str], Compared]
 
 
 def rows(quick: bool) -> list[dict[str, Any]]:
-    """All rows. Raises: `Skipped` where the model is not on this machine."""
+    """All but those with a network that drafts, which `lossless_networks` asks.
+
+    Raises: `Skipped` where the model is not on this machine.
+    """
+    return rows_of([*(one for one in systems() if one.name not in SLOW), AUTO], quick)
+
+
+def rows_of(wanted: Sequence[System], quick: bool) -> list[dict[str, Any]]:
+    """The lossless ones of `wanted`. Raises: `Skipped` where the model is not on this machine."""
     effort = Effort(quick)
     try:
         path = locate(MODEL)
     except ModelNotFound as missing:
         raise Skipped(str(missing)) from missing
     prompts = [Asked(p, n, effort.of(12, 16)) for n, p in enumerate(chosen(effort.of(8, 200)))]
-    left = SLOW if quick else ()
-    wanted = [*(one for one in systems() if one.lossless and one.name not in left), AUTO]
-    compared = asyncio.run(_compare(prompts, wanted, alone=effort.of(0, len(prompts))))
+    asked = [one for one in wanted if one.lossless]
+    compared = asyncio.run(_compare(prompts, asked, alone=effort.of(0, len(prompts))))
     margin = Margin(path)
     return [
         row for (case, system), one in compared.items() for row in _rows(case, system, one, margin)

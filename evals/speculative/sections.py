@@ -24,6 +24,7 @@ SECTIONS: Final = (
     "assisted",
     "caches",
     "lossless",
+    "lossless_networks",
     "overlap",
     "easyspec",
     "choice",
