@@ -16,6 +16,7 @@ from weft.core.events import (
     HumanAnswered,
     HumanAsked,
     NodeDecoded,
+    NodeDenoised,
     NodeFinished,
     NodeInfo,
     NodeLogged,
@@ -31,7 +32,7 @@ from weft.core.events import (
     to_json,
 )
 from weft.core.ids import NodeId, RunId
-from weft.core.values import Speculated, Usage
+from weft.core.values import Denoised, Speculated, Usage
 
 A = NodeId("a")
 INFO = NodeInfo(A, "tool", (NodeId("b"),), "model", None)
@@ -46,6 +47,7 @@ SAMPLES: list[Event] = [
     NodeLogged(A, "line\nline", 0.5),
     NodeSpent(A, SPENT, 0.6),
     NodeDecoded(A, Speculated("lookup", 8, 5, 3, (3, 2), (2, 2)), 0.65),
+    NodeDenoised(A, Denoised("threshold", 4, 12, by_kind=(("denoise", 4),)), 0.66),
     NodeRetrying(A, 1, 0.5, FAILED, 0.7),
     NodeRerouted(A, NodeId("b"), FAILED, 0.8),
     HumanAsked(A, "ok?", {"type": "boolean"}, 0.9),

@@ -14,7 +14,7 @@ from weft.cli.text import amount, one_line
 from weft.core.errors import Failure
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
-from weft.core.values import Speculated
+from weft.core.values import Denoised, Speculated
 from weft.engine.trace import NodeTrace, Trace
 
 _FEW_CHILDREN = 6
@@ -77,8 +77,8 @@ def _rows(
 
 def _decoded(
     node: NodeTrace, children: dict[NodeId | None, list[NodeTrace]], *, deep: bool
-) -> Iterator[Speculated]:
-    """How the answers of a node were drafted; `deep`: of all that it appended, too."""
+) -> Iterator[Speculated | Denoised]:
+    """How the answers of a node were written; `deep`: of all that it appended, too."""
     yield from node.decoded
     for child in children.get(node.info.id, []) if deep else ():
         yield from _decoded(child, children, deep=True)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from weft.core.errors import Failure
 from weft.core.ids import NodeId, RunId
-from weft.core.values import Speculated, Usage
+from weft.core.values import Denoised, Speculated, Usage
 
 Status = Literal["succeeded", "failed", "skipped", "cancelled"]
 Via = Literal["", "cache", "default", "fallback"]
@@ -127,6 +127,15 @@ class NodeDecoded:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeDenoised:
+    """An answer of a diffusion model was filled in, several tokens a step."""
+
+    node: NodeId
+    denoised: Denoised
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRetrying:
     """An attempt failed with a retryable error; the next one starts after `delay_s`."""
 
@@ -207,6 +216,7 @@ Event = (
     | NodeLogged
     | NodeSpent
     | NodeDecoded
+    | NodeDenoised
     | NodeRetrying
     | NodeRerouted
     | HumanAsked

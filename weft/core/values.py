@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
-FinishReason = Literal["stop", "length", "tool_calls", "cancelled", "error"]
+FinishReason = Literal["stop", "length", "tool_calls", "refused", "cancelled", "error"]
 JsonSchema = Mapping[str, Any]
 
 
@@ -103,6 +103,33 @@ class Speculated:
 
 
 @dataclass(frozen=True, slots=True)
+class Denoised:
+    """How a diffusion model filled an answer in, any number of tokens a pass, by which `method`.
+
+    `forwards` are all passes that were made for it, and `by_kind` the same by what they were for:
+    those that propose tokens, that store finished ones, that check. `kept` tokens are the answer,
+    its terminator excluded; `discarded` ones stood behind its end. `query_tokens` were read in all
+    passes together. `edits` and `remasks` count tokens that were written anew, or taken back.
+    """
+
+    method: str
+    forwards: int = 0
+    kept: int = 0
+    discarded: int = 0
+    query_tokens: int = 0
+    blocks: int = 0
+    edits: int = 0
+    remasks: int = 0
+    by_kind: tuple[tuple[str, int], ...] = ()
+    lossless: bool = True
+
+    @property
+    def tokens_per_forward(self) -> float:
+        """Kept tokens for each pass; 0 where there was none."""
+        return self.kept / self.forwards if self.forwards else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """A finished model answer.
 
@@ -110,8 +137,10 @@ class Completion:
     does not return them. `text` never contains the text of tool calls, nor `reasoning`: what the
     model wrote before its answer, where the server or the client tells the two apart. `stop` is the
     text or token of the request that ended the answer; None: another reason, such as the model's
-    own end, whose token is then the last of `token_ids`. `top_logprobs` as in `TextDelta`.
-    `speculation`: None where each pass wrote one token, or nobody told.
+    own end, whose token is then the last of `token_ids`, but for a diffusion model. `top_logprobs`
+    as in `TextDelta`. `speculation`: None where each pass wrote one token, or nobody told;
+    `denoised` is its counterpart for diffusion models. What was `refused` has the text that was
+    given out before, which may be none.
     """
 
     text: str
@@ -125,6 +154,12 @@ class Completion:
     stop: str | int | None = None
     top_logprobs: tuple[tuple[float, ...], ...] = ()
     speculation: Speculated | None = None
+    denoised: Denoised | None = None
+
+    @property
+    def decoding(self) -> Speculated | Denoised | None:
+        """How several tokens were written a pass, by whichever kind of model."""
+        return self.speculation or self.denoised
 
 
 @dataclass(frozen=True, slots=True)

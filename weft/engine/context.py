@@ -9,6 +9,7 @@ from weft.core.errors import Failure, RunError
 from weft.core.events import (
     Event,
     NodeDecoded,
+    NodeDenoised,
     NodeLogged,
     NodeRerouted,
     NodeStreamed,
@@ -16,7 +17,7 @@ from weft.core.events import (
 )
 from weft.core.ids import NodeId, attempt
 from weft.core.ports import Program
-from weft.core.values import Speculated, Usage
+from weft.core.values import Denoised, Speculated, Usage
 from weft.engine.node import Node, Streamed
 from weft.engine.state import NodeState
 
@@ -100,9 +101,11 @@ class Context:
     def spend(self, usage: Usage) -> None:
         self._run.spend(self._state, usage)
 
-    def decoded(self, speculated: Speculated | None) -> None:
-        if speculated is not None:
-            self._run.emit(NodeDecoded(self.node, speculated, self._run.elapsed_s))
+    def decoded(self, how: Speculated | Denoised | None) -> None:
+        if isinstance(how, Denoised):
+            self._run.emit(NodeDenoised(self.node, how, self._run.elapsed_s))
+        elif how is not None:
+            self._run.emit(NodeDecoded(self.node, how, self._run.elapsed_s))
 
     def tokens_left(self) -> int | None:
         return self._run.tokens_left(self._state)

@@ -21,7 +21,7 @@ from weft.core.errors import Failure
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
 from weft.core.ports import Program
-from weft.core.values import Speculated, Usage
+from weft.core.values import Denoised, Speculated, Usage
 
 
 class Missing(Enum):
@@ -71,8 +71,8 @@ class NodeContext(Protocol):
     def spend(self, usage: Usage) -> None:
         """Report consumption; the budgets of the node, its scopes and the run are charged."""
 
-    def decoded(self, speculated: Speculated | None) -> None:
-        """Show how an answer was drafted (event `NodeDecoded`); None: it was not."""
+    def decoded(self, how: Speculated | Denoised | None) -> None:
+        """Show how an answer came several tokens a step, `NodeDecoded` or `NodeDenoised`, if so."""
 
     def tokens_left(self) -> int | None:
         """The smallest token allowance left in the budgets that this node is charged to."""

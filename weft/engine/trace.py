@@ -17,6 +17,7 @@ from weft.core.events import (
     HumanAnswered,
     HumanAsked,
     NodeDecoded,
+    NodeDenoised,
     NodeFinished,
     NodeInfo,
     NodeRerouted,
@@ -31,7 +32,7 @@ from weft.core.events import (
     RunStatus,
 )
 from weft.core.ids import NodeId
-from weft.core.values import Speculated, Usage
+from weft.core.values import Denoised, Speculated, Usage
 
 Doing = Literal["work", "children", "delay", "person"]
 
@@ -80,7 +81,7 @@ class NodeTrace:
     outcome: Outcome | None = None
     attempts: int = 0
     usage: Usage = field(default_factory=Usage)
-    decoded: list[Speculated] = field(default_factory=list)
+    decoded: list[Speculated | Denoised] = field(default_factory=list)
     streamed_tokens: int = 0
     grew: Moment | None = None
     children: int = 0
@@ -188,8 +189,8 @@ class Trace:
             case NodeSpent():
                 node.usage += event.usage
                 self.usage += event.usage
-            case NodeDecoded():
-                node.decoded.append(event.speculated)
+            case NodeDecoded(speculated=how) | NodeDenoised(denoised=how):
+                node.decoded.append(how)
             case NodeRetrying():
                 self._leave(node, failed=True)
                 self._enter(node, "delay", event.at_s + event.delay_s)

@@ -14,6 +14,7 @@ from weft.core.ports.model import (
     Prefilled,
     Sampling,
     TextDelta,
+    unrefused,
 )
 from weft.core.values import Completion, Message, Usage
 from weft.planner.plan import Step
@@ -74,7 +75,9 @@ class Draft:
                         break
                     cost = _added(cost, event)
                     if isinstance(event, Completion):
-                        self.cut = event.finish_reason == "length" and not self.reader.complete
+                        self.cut = (
+                            unrefused(event).finish_reason == "length" and not self.reader.complete
+                        )
                         break
                     if isinstance(event, TextDelta):
                         for step in self._take(event):

@@ -97,7 +97,7 @@ async def _asked(context: NodeContext, model: ModelClient, request: ModelRequest
             model=model.model,
         )
     context.spend(completion.usage)
-    context.decoded(completion.speculation)
+    context.decoded(completion.decoding)
     return completion
 
 

@@ -20,6 +20,7 @@ from weft.core.ports.model import (
     ToolCallDelta,
     Warmable,
     complete,
+    unrefused,
 )
 from weft.core.ports.store import Entry, ResultStore
 from weft.core.ports.tool import BatchRunner, ToolRunner
@@ -49,4 +50,5 @@ __all__ = [
     "ToolRunner",
     "Warmable",
     "complete",
+    "unrefused",
 ]

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from weft.core.errors import ModelUnavailable
+from weft.core.errors import ModelRequestError, ModelUnavailable
 from weft.core.values import (
     AUTOREGRESSIVE,
     Completion,
@@ -310,6 +310,16 @@ class Tokenizing(Protocol):
         """
 
 
+def unrefused(answer: Completion) -> Completion:
+    """`answer`, for who cannot use half of one.
+
+    Raises: `ModelRequestError` for one that was refused on its way.
+    """
+    if answer.finish_reason == "refused":
+        raise ModelRequestError(f"the answer of {answer.model or 'the model'} was refused")
+    return answer
+
+
 async def complete(
     client: ModelClient,
     request: ModelRequest,
@@ -317,12 +327,13 @@ async def complete(
 ) -> Completion:
     """Run `request` to its end and return the completion; `on_delta` sees every piece.
 
-    Cancelling the caller closes the stream. Raises what `ModelClient.generate` raises.
+    Cancelling the caller closes the stream. Raises what `ModelClient.generate` raises, and what
+    `unrefused` does.
     """
     async with aclosing(client.generate(request)) as stream:
         async for event in stream:
             if isinstance(event, Completion):
-                return event
+                return unrefused(event)
             if on_delta is not None and not isinstance(event, Prefilled):
                 on_delta(event)
     raise ModelUnavailable(f"the stream of {client.model} ended without a completion")

@@ -14,6 +14,7 @@ from weft.core.ports import (
     ModelRequest,
     ReasoningDelta,
     TextDelta,
+    unrefused,
 )
 from weft.core.values import Completion, Usage
 from weft.engine import Inputs, Node, NodeContext, Policy, Retry
@@ -85,7 +86,7 @@ class Call:
 
     def _take(self, context: NodeContext, event: ModelEvent) -> None:
         if isinstance(event, Completion):
-            self.completion = event
+            self.completion = unrefused(event)
         elif isinstance(event, (TextDelta, ReasoningDelta)):
             count = len(event.token_ids) or 1
             self.latest += count
@@ -100,7 +101,7 @@ class Call:
             # Where the server does not say, it is counted here.
             self.latest = told.completion_tokens or len(self.completion.token_ids) or self.latest
             spent = replace(told, completion_tokens=self.latest, requests=max(1, told.requests))
-            context.decoded(self.completion.speculation)
+            context.decoded(self.completion.decoding)
         self._under_way = False
         self._past += spent
         context.spend(spent)

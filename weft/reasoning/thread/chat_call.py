@@ -81,7 +81,7 @@ class ChatCall:
         try:
             completion = await complete(self._model, sent, show)
             usage = completion.usage
-            context.decoded(completion.speculation)
+            context.decoded(completion.decoding)
             spent.tokens = before + (usage.completion_tokens or spent.tokens - before)
         except ModelOutputError as error:
             if request.schema is None:

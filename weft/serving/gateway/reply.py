@@ -70,19 +70,36 @@ def delta_of(event: ModelEvent) -> Json | None:
 
 def finish_of(answer: Completion) -> str:
     """Why the answer ended, in OpenAI's words. Raises: `ModelUnavailable` when it was cut off."""
-    if answer.finish_reason in ("cancelled", "error"):
-        raise ModelUnavailable(f"the answer of {answer.model} ended as {answer.finish_reason}")
-    return answer.finish_reason
+    match answer.finish_reason:
+        case "cancelled" | "error":
+            raise ModelUnavailable(f"the answer of {answer.model} ended as {answer.finish_reason}")
+        case "refused":
+            return "content_filter"
+        case reason:
+            return reason
 
 
 def usage(choices: Sequence[Completion]) -> Json:
-    """What all choices together consumed."""
+    """What all choices together consumed; of diffusion models also in how many forwards."""
     total = sum((choice.usage for choice in choices), Usage())
     return {
         "prompt_tokens": total.prompt_tokens,
         "completion_tokens": total.completion_tokens,
         "total_tokens": total.tokens,
         "prompt_tokens_details": {"cached_tokens": total.cached_tokens},
+        **_forwards(choices),
+    }
+
+
+def _forwards(choices: Sequence[Completion]) -> Json:
+    """Fields that OpenAI does not have: only where some model filled several tokens in at once."""
+    told = [choice.denoised for choice in choices if choice.denoised is not None]
+    forwards = sum(each.forwards for each in told)
+    if not forwards:
+        return {}
+    return {
+        "forwards": forwards,
+        "tokens_per_forward": sum(each.kept for each in told) / forwards,
     }
 
 

@@ -85,7 +85,7 @@ class _Ask:
 
             completion = await complete(client, request, show)
             context.spend(completion.usage)
-            context.decoded(completion.speculation)
+            context.decoded(completion.decoding)
             return self._value(completion, request.tools)
 
         return work
