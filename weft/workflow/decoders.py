@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from weft.core.errors import BuildError, SpecError
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec
@@ -17,12 +18,16 @@ _SERVED = {
 """What to do instead where a server decides how all of its requests are decoded."""
 
 
+Kind = Literal["autoregressive", "diffusion"]
+
+
 @dataclass(frozen=True, slots=True)
 class Decoder:
     """One way to write several tokens a step, for people to choose from.
 
     `needs` is what it takes beside the model; `published` tokens committed per pass, and `where`
-    they were measured: by others, with other models. None: nobody measured it in these terms.
+    they were measured: by others, with other models. None: nobody measured it in these terms, and
+    `where` is all that was claimed. `kind` of model that it is for.
     """
 
     name: str
@@ -32,14 +37,20 @@ class Decoder:
     options: tuple[str, ...]
     published: float | None
     where: str
+    kind: Kind = "autoregressive"
 
 
 def decoders() -> Iterator[Decoder]:
-    """All decoders of models in this process. Raises: `BuildError` without what they run on."""
+    """All decoders of models in this process, those of diffusion models last.
+
+    Raises: `BuildError` without what they run on.
+    """
     try:
+        from weft.decoding.diffusion import catalogue
         from weft.decoding.speculative.presets import NAMES, preset
 
         presets = [preset(name) for name in NAMES]
+        diffusing = [catalogue.preset(name) for name in catalogue.NAMES]
     except ImportError as error:
         raise _needs(error) from error
     for each in presets:
@@ -53,12 +64,23 @@ def decoders() -> Iterator[Decoder]:
             None if told is None else told.tokens_per_pass,
             "" if told is None else told.where,
         )
+    for one in diffusing:
+        yield Decoder(
+            one.name,
+            one.summary,
+            one.plain,
+            one.needs,
+            one.options,
+            None,
+            one.published,
+            "diffusion",
+        )
 
 
 def parse_decoder(text: str) -> DecodeSpec:
     """The decoder of a model in this process that `text` names. Raises: `BuildError`."""
     try:
-        from weft.decoding.speculative.spelling import parse_decode
+        from weft.decoding.decoders import parse_decode
 
         return parse_decode(text)
     except SpecError as error:

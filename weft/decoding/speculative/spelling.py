@@ -6,15 +6,15 @@ from typing import Final
 
 from weft.core.errors import SpecError
 from weft.core.values import DecodeSpec, Lossless, Lossy
+from weft.decoding.option_text import Option, read_pairs, value_text
 from weft.decoding.speculative.preset import Preset
 from weft.decoding.speculative.presets import preset
 
-Option = str | int | float | bool
 TOKENS: Final = "num_speculative_tokens"
 MODEL: Final = "model"
 PLAIN: Final = Lossless("none")
 """Plain decoding for who asks for it, where a request that says nothing gets the model's own."""
-_PLAIN_NAMES: Final = ("autoregressive", PLAIN.method)
+PLAIN_NAMES: Final = ("autoregressive", PLAIN.method)
 
 
 def parse_decode(text: str) -> DecodeSpec:
@@ -26,19 +26,21 @@ def parse_decode(text: str) -> DecodeSpec:
     """
     head, *pairs = text.strip().split(",")
     name, *words = head.split(":")
-    if name in _PLAIN_NAMES:
+    if name in PLAIN_NAMES:
         if words or pairs:
             raise SpecError(f"the decoder {name!r} takes no options")
         return PLAIN
     chosen = preset(name)
-    options = {**_words(chosen, words), **_pairs(chosen, pairs)}
+    kinds = {TOKENS: lambda word: _tokens(chosen, word)}
+    read = read_pairs(name, chosen.options, pairs, kinds)
+    options = {**_words(chosen, words), **read}
     kind = Lossless if chosen.lossless else Lossy
     return kind(name, tuple(options.items()))
 
 
 def spelt(spec: DecodeSpec) -> str:
     """`spec` as `parse_decode` reads it."""
-    pairs = (f"{name}={_word(value)}" for name, value in spec.options)
+    pairs = (f"{name}={value_text(value)}" for name, value in spec.options)
     return ",".join((spec.method, *pairs))
 
 
@@ -57,19 +59,6 @@ def _words(chosen: Preset, words: list[str]) -> dict[str, Option]:
     return options
 
 
-def _pairs(chosen: Preset, pairs: list[str]) -> dict[str, Option]:
-    options: dict[str, Option] = {}
-    for pair in pairs:
-        key, equals, word = (part.strip() for part in pair.partition("="))
-        if not equals or not word:
-            raise SpecError(f"the decoder's option {pair!r} has no value", hint="write name=value")
-        if key not in chosen.options:
-            listed = ", ".join(chosen.options) or "none"
-            raise SpecError(f"{chosen.name!r} has no option {key!r}", hint=f"it has: {listed}")
-        options[key] = _tokens(chosen, word) if key == TOKENS else _value(word)
-    return options
-
-
 def _tokens(chosen: Preset, word: str) -> int:
     if not word.isdecimal() or not int(word):
         raise SpecError(f"{word!r} is no number of tokens", hint=_form(chosen))
@@ -80,18 +69,3 @@ def _form(chosen: Preset) -> str:
     model = "[:MODEL]" if MODEL in chosen.options else ""
     tokens = "[:TOKENS]" if TOKENS in chosen.options else ""
     return f"write {chosen.name}{model}{tokens}"
-
-
-def _value(word: str) -> Option:
-    if word in ("true", "false"):
-        return word == "true"
-    for kind in (int, float):
-        try:
-            return kind(word)
-        except ValueError:
-            continue
-    return word
-
-
-def _word(value: Option) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -10,15 +10,16 @@ from collections.abc import Iterable
 
 from weft.core.errors import CapabilityError, SpecError
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossless
+from weft.decoding.diffusion.catalogue import NAMES as DIFFUSION_NAMES
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.asked import Asked
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.method import Ask, Method, proposed
-from weft.decoding.speculative.presets import made, preset
+from weft.decoding.speculative.presets import NAMES, made, preset
 from weft.decoding.speculative.speculation import Speculation
+from weft.decoding.speculative.spelling import PLAIN_NAMES
 from weft.serving.local.row import Row
 
-PLAIN_NAMES = (AUTOREGRESSIVE.method, "none")
 _MOST_METHODS = 32
 
 
@@ -39,6 +40,12 @@ class Drafting:
         spec = self._default if decode == AUTOREGRESSIVE else decode
         if spec.method in PLAIN_NAMES:
             return None
+        if spec.method in DIFFUSION_NAMES:
+            raise CapabilityError(
+                f"the decoder {spec.method!r} is for diffusion models; this one writes on, token"
+                " by token",
+                hint=f"it has: {', '.join(NAMES)}",
+            )
         return Speculation(self._method(spec), self._network.vocabulary_size, asked)
 
     def drafts(self, rows: Iterable[Row]) -> dict[Row, Draft]:

@@ -5,13 +5,10 @@ Foreign text and schemas come in here; what does not fit is refused with the rea
 
 from __future__ import annotations
 
-import math
-import secrets
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 from weft.core.errors import ModelRequestError
-from weft.core.ports.model import ModelRequest, Sampling
+from weft.core.ports.model import ModelRequest
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec
 from weft.decoding.concurrent.placement import Placement
 from weft.decoding.concurrent.steps import Steps
@@ -19,22 +16,27 @@ from weft.decoding.concurrent.view import shares_steps
 from weft.decoding.network.network import Habits
 from weft.decoding.speculative.asked import Asked
 from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
 from weft.decoding.speculative.speculation import Speculation
 from weft.serving.local.answer import Answer
 from weft.serving.local.choosing import Choosing
 from weft.serving.local.grammar import Grammar, GrammarCompiler
 from weft.serving.local.options import LocalOptions
+from weft.serving.local.request import (
+    check_request,
+    given,
+    prompt_of,
+    room_after,
+    seed_of,
+    shaping_of,
+)
 from weft.serving.local.row import Limits, Row
 from weft.serving.local.ticket import Ticket
 from weft.serving.local.vocabulary import Vocabulary
 from weft.serving.local.worker_group import Worker
 
-T = TypeVar("T")
 Speculate = Callable[[DecodeSpec, Asked], Speculation | None]
 """The drafts of one sequence, by the decoder that is asked for; None: plain decoding."""
 _Beginning = tuple[list[int], list[int], list[int]]
-_GREEDY_BELOW = 1e-5
 _EXTRA = frozenset({"ignore_eos"})
 
 
@@ -60,7 +62,7 @@ class Intake:
         """Raises: `ModelRequestError` for a request that this model cannot answer as it is."""
         request = ticket.request
         _check(request)
-        prompt = self._prompt(request)
+        prompt = prompt_of(request, self._vocabulary)
         if not request.placement:
             return self._row(ticket, prompt, self._room(len(prompt)))
         placement = Placement(request.placement)
@@ -103,7 +105,7 @@ class Intake:
         _check(request)
         encode = self._vocabulary.encode_plain
         others, own = encode(request.attention.others), encode(request.attention.own)
-        return self._prompt(request), others, own
+        return prompt_of(request, self._vocabulary), others, own
 
     def _row(
         self,
@@ -117,8 +119,8 @@ class Intake:
         """A row that writes at most `most` tokens."""
         request = ticket.request
         sampling = request.sampling
-        shaping = self._shaping(sampling)
-        seed = secrets.randbits(64) if sampling.seed is None else sampling.seed
+        shaping = shaping_of(sampling, self._habits)
+        seed = seed_of(sampling)
         grammar = self._grammar(request)
         speculation = None
         if steps is None:
@@ -128,7 +130,7 @@ class Intake:
             ticket,
             prompt,
             Limits(
-                max_tokens=min(_given(sampling.max_tokens, self._default_max_tokens), most),
+                max_tokens=min(given(sampling.max_tokens, self._default_max_tokens), most),
                 end_ids=frozenset() if ignore_end else self._vocabulary.end_ids,
                 stop_ids=frozenset(sampling.stop_token_ids),
             ),
@@ -147,43 +149,14 @@ class Intake:
             begun=steps.begin() if steps is not None else (),
         )
 
-    def _shaping(self, sampling: Sampling) -> Shaping:
-        habits = self._habits
-        temperature = _given(sampling.temperature, habits.temperature)
-        return Shaping(
-            0.0 if temperature < _GREEDY_BELOW else temperature,
-            _given(sampling.top_k, habits.top_k),
-            _given(sampling.top_p, habits.top_p),
-        )
-
     def _room(self, tokens: int) -> int:
         """How many tokens of the context are left."""
-        if tokens >= self._context_tokens:
-            raise ModelRequestError(
-                f"the prompt has {tokens} tokens; with an answer it must fit into"
-                f" {self._context_tokens}",
-                hint="shorten the prompt or split it over several calls",
-            )
-        return self._context_tokens - tokens
+        return room_after(tokens, self._context_tokens)
 
     def _grammar(self, request: ModelRequest) -> Grammar | None:
         if request.schema is not None:
             return self._grammars.start(request.schema)
         return None if request.grammar is None else self._grammars.read(request.grammar)
-
-    def _prompt(self, request: ModelRequest) -> list[int]:
-        prompt = list(request.prompt_token_ids)
-        prompt = prompt or self._vocabulary.encode_chat(request.messages, request.continues)
-        strange = [token for token in prompt if not 0 <= token < self._vocabulary.size]
-        if strange:
-            raise ModelRequestError(
-                f"token {strange[0]} is outside the vocabulary of {self._vocabulary.size}"
-            )
-        return prompt
-
-
-def _given(value: T | None, default: T) -> T:
-    return default if value is None else value
 
 
 def _label(request: ModelRequest) -> str:
@@ -191,19 +164,8 @@ def _label(request: ModelRequest) -> str:
 
 
 def _check(request: ModelRequest) -> None:
-    _check_sampling(request.sampling)
-    stops = request.sampling.stop or request.sampling.stop_token_ids
-    if (request.schema is not None or request.grammar is not None) and stops:
-        raise ModelRequestError(
-            "a schema or grammar and stop strings or tokens exclude one another",
-            hint="it already says where the answer ends",
-        )
+    check_request(request, _EXTRA)
     _check_attention(request)
-    unknown = sorted(set(request.extra) - _EXTRA)
-    if unknown:
-        raise ModelRequestError(
-            f"a local model does not know extra {unknown[0]!r}", hint=f"it knows {sorted(_EXTRA)}"
-        )
 
 
 def _check_attention(request: ModelRequest) -> None:
@@ -223,17 +185,3 @@ def _check_attention(request: ModelRequest) -> None:
                 f"{name} and concurrent attention exclude one another",
                 hint="openings and nudges are not drawn" if name == "logprobs" else "",
             )
-
-
-def _check_sampling(sampling: Sampling) -> None:
-    temperature = _given(sampling.temperature, 0.0)
-    wrong = {
-        "max_tokens": _given(sampling.max_tokens, 1) < 1,
-        "temperature": not (math.isfinite(temperature) and temperature >= 0.0),
-        "top_p": not 0.0 < _given(sampling.top_p, 1.0) <= 1.0,
-        "top_k": _given(sampling.top_k, 0) < 0,
-        "stop": "" in sampling.stop,
-    }
-    for name, is_wrong in wrong.items():
-        if is_wrong:
-            raise ModelRequestError(f"{name} cannot be {getattr(sampling, name)!r}")

@@ -1,0 +1,57 @@
+"""Diffusion decoders as people write them, and which kind of model a name is for."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.core.errors import SpecError
+from weft.core.values import Lossless, Lossy
+from weft.decoding.decoders import parse_decode
+from weft.decoding.diffusion import catalogue
+from weft.decoding.speculative.presets import NAMES
+from weft.decoding.speculative.spelling import PLAIN, spelt
+
+READ = {
+    "sequential": Lossless("sequential"),
+    "threshold": Lossy("threshold"),
+    "threshold:0.9": Lossy("threshold", (("threshold", 0.9),)),
+    "threshold:threshold=0.9": Lossy("threshold", (("threshold", 0.9),)),
+    " threshold , threshold=1": Lossy("threshold", (("threshold", 1),)),
+    "lookup:8": Lossless("lookup", (("num_speculative_tokens", 8),)),
+    "autoregressive": PLAIN,
+}
+REFUSED = {
+    "treshold": ("no decoder 'treshold'", "did you mean 'threshold'"),
+    "lokup": ("no decoder 'lokup'", "did you mean 'lookup'"),
+    "threshold:": ("no use for ''", "write threshold:THRESHOLD"),
+    "threshold,": ("has no value", "name=value"),
+    "threshold:nope=3": ("no option 'nope'", "it has: threshold"),
+    "sequential:3": ("no use for '3'", "write sequential"),
+    "": ("no decoder ''", "for diffusion models: sequential"),
+}
+
+
+@pytest.mark.parametrize("text", READ)
+def test_a_decoder_is_read(text: str) -> None:
+    assert parse_decode(text) == READ[text]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_a_decoder_that_is_none_is_refused_with_a_remedy(text: str) -> None:
+    said, remedy = REFUSED[text]
+    with pytest.raises(SpecError) as caught:
+        parse_decode(text)
+    assert said in caught.value.message
+    assert remedy in (caught.value.hint or "").replace("[", "").replace("]", "")
+
+
+@pytest.mark.parametrize("name", catalogue.NAMES)
+def test_every_diffusion_decoder_is_read_again_as_it_is_spelt(name: str) -> None:
+    spec = parse_decode(name)
+    assert isinstance(spec, Lossless) == catalogue.preset(name).plain
+    assert parse_decode(spelt(spec)) == spec
+
+
+def test_no_name_is_of_both_kinds_of_models() -> None:
+    assert not set(NAMES) & set(catalogue.NAMES)
+    assert catalogue.preset("sequential").plain

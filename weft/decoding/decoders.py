@@ -1,0 +1,36 @@
+"""Every decoder that has a name: those of models that write on, and those of diffusion models.
+
+Makes none, and reads the modules of none that was not asked for.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from weft.core.errors import SpecError
+from weft.core.values import DecodeSpec
+from weft.decoding.diffusion import catalogue
+from weft.decoding.diffusion.spelling import parse_diffusion
+from weft.decoding.speculative import presets
+from weft.decoding.speculative.spelling import PLAIN_NAMES
+from weft.decoding.speculative.spelling import parse_decode as parse_speculative
+
+
+def parse_decode(text: str) -> DecodeSpec:
+    """The decoder that `text` names, for whichever kind of model has it.
+
+    Raises: `SpecError` for a name or an option that no decoder has.
+    """
+    name = text.partition(",")[0].partition(":")[0].strip()
+    if name in catalogue.NAMES:
+        return parse_diffusion(text)
+    if name in (*PLAIN_NAMES, *presets.NAMES):
+        return parse_speculative(text)
+    names = (*presets.NAMES, *catalogue.NAMES)
+    close = get_close_matches(name, names, 1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    raise SpecError(
+        f"there is no decoder {name!r}",
+        hint=f"{meant}there are: {', '.join(presets.NAMES)}; for diffusion models:"
+        f" {', '.join(catalogue.NAMES)}",
+    )

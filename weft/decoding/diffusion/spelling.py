@@ -1,0 +1,42 @@
+"""Diffusion decoders as people write them: `threshold:0.9`, `factor,factor=2`. Makes none."""
+
+from __future__ import annotations
+
+from weft.core.errors import SpecError
+from weft.core.values import DecodeSpec, Lossless, Lossy
+from weft.decoding.diffusion.catalogue import preset
+from weft.decoding.diffusion.preset import DiffusionPreset
+from weft.decoding.option_text import read_pairs
+
+
+def parse_diffusion(text: str) -> DecodeSpec:
+    """The decoder that `text` names: `NAME[:VALUE][,option=value]...`.
+
+    VALUE is that of the decoder's first option; `NAME:option=value` is understood, too. All that is
+    not plain decoding may write another text than it, and comes as `Lossy`.
+
+    Raises: `SpecError` for a name or an option that no diffusion decoder has.
+    """
+    head, *pairs = text.strip().split(",")
+    name, *words = (part.strip() for part in head.split(":"))
+    chosen = preset(name)
+    pairs = [_pair(chosen, words), *pairs] if words else pairs
+    options = read_pairs(name, chosen.options, pairs, {})
+    kind = Lossless if chosen.plain else Lossy
+    return kind(name, tuple(options.items()))
+
+
+def _pair(chosen: DiffusionPreset, words: list[str]) -> str:
+    """What stands after the colon, as `option=value`."""
+    word = ":".join(words)  # a folder may have one
+    if "=" in word:
+        return word
+    if not chosen.options or not word:
+        raise SpecError(f"the decoder {chosen.name!r} has no use for {word!r}", hint=_form(chosen))
+    return f"{chosen.options[0]}={word}"
+
+
+def _form(chosen: DiffusionPreset) -> str:
+    first = f"[:{chosen.options[0].upper()}]" if chosen.options else ""
+    further = "".join(f"[,{name}=…]" for name in chosen.options[1:])
+    return f"write {chosen.name}{first}{further}"
