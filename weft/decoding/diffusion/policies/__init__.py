@@ -1,0 +1,1 @@
+"""Rules that decide which slots are written after a look. Each knows nothing of the others."""

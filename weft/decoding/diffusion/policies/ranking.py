@@ -1,0 +1,71 @@
+"""Orders of open slots, and the writing of some of them. Knows no rule for how many."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.decoding.diffusion.action import Action, Writing
+from weft.decoding.diffusion.canvas import Bits
+from weft.decoding.diffusion.stats import OF_POLICIES, Drawn, Stats
+from weft.decoding.speculative.chance import Chance
+
+Score = Literal["confidence", "drawn", "margin", "entropy", "leftmost", "random"]
+"""What makes a slot come first: the probability of its likeliest token, or of the token drawn; how
+much likelier the likeliest is than the next; little entropy; its place; nothing at all.
+
+Only `drawn` looks at the token drawn. It prefers slots that drew what is likely, so that texts are
+not drawn from the model's law even one slot at a time."""
+
+Rows = NDArray[np.intp]
+
+
+def score_of(score: Score, stats: Stats, drawn: Drawn) -> NDArray[np.float64]:
+    """[slots], higher comes first. `random`: all alike."""
+    match score:
+        case "confidence":
+            return stats.confidence
+        case "drawn":
+            return drawn.p
+        case "margin":
+            return stats.margin
+        case "entropy":
+            return -stats.entropy
+        case "leftmost":
+            return -stats.slots.astype(np.float64)
+        case "random":
+            return np.zeros(len(stats.slots))
+
+
+def ranked(score: NDArray[np.float64], among: Bits) -> Rows:
+    """The rows `among` [slots], the highest score first, of equals the leftmost."""
+    rows = np.flatnonzero(among)
+    return rows[np.argsort(-score[rows], kind="stable")]
+
+
+def picked(
+    score: NDArray[np.float64], among: Bits, count: int, spread: float, chance: Chance, step: int
+) -> Rows:
+    """`count` rows `among` [slots] one after the other, with weights exp(score / spread)."""
+    weights = np.where(among, np.exp((score - score[among].max()) / spread), 0.0)
+    rows = []
+    for turn in range(min(count, int(among.sum()))):
+        rows.append(chance.token(weights / weights.sum(), at_step(step) + turn))
+        weights[rows[-1]] = 0.0
+        if not weights.any():  # the rest is too unlikely for float64
+            left = among.copy()
+            left[rows] = False
+            return np.array([*rows, *ranked(score, left)[: count - len(rows)]], dtype=np.intp)
+    return np.array(rows, dtype=np.intp)
+
+
+def at_step(step: int) -> int:
+    """The first of the positions of chance that belong to a step of a policy."""
+    return OF_POLICIES + (step << 32)
+
+
+def commit(stats: Stats, drawn: Drawn, rows: Rows | Bits) -> Action:
+    """Write what was drawn for these rows."""
+    return Action(commit=Writing.of(stats.slots[rows], drawn.ids[rows]))
