@@ -6,8 +6,9 @@ Refuses models whose rows cannot share a flat batch.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,17 +28,40 @@ if TYPE_CHECKING:
 LOADING = threading.Lock()
 
 
-def load_weights(path: Path, options: NetworkOptions) -> PreTrainedModel:
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A folder that speaks of a model of transformers in words of its own.
+
+    kind    transformers' class
+    config  read in the folder's place
+    keys    regular expressions of weight names, and what replaces them
+    """
+
+    kind: type[PreTrainedModel]
+    config: PretrainedConfig
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_weights(
+    path: Path, options: NetworkOptions, dialect: Dialect | None = None
+) -> PreTrainedModel:
     """Read a folder's safetensors weights onto the device, for inference.
 
     Raises: `CapabilityError` for a model of another kind; what transformers raises when the files
     are broken.
     """
     attention.register()
-    _check_kind(AutoConfig.from_pretrained(path, local_files_only=True).get_text_config())
+    if dialect is None:
+        config = AutoConfig.from_pretrained(path, local_files_only=True)
+        kind, keys = AutoModelForCausalLM, None
+    else:
+        config, kind, keys = dialect.config, dialect.kind, dict(dialect.keys) or None
+    _check_kind(config.get_text_config())
     with LOADING, quiet():
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+        model: PreTrainedModel = kind.from_pretrained(
             path.absolute(),
+            config=config,
+            key_mapping=keys,
             dtype=_dtype(options),
             attn_implementation=attention.NAME,
             use_safetensors=True,

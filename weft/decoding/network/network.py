@@ -128,6 +128,10 @@ class Network:
         """The keys and values of one token, copied: [layers, 2, kv_heads, head_dim]."""
         return self._cache.column(slot, column).clone()
 
+    def values(self, slot: int, layer: int, columns: Sequence[int]) -> torch.Tensor:
+        """The values of some tokens in one layer: [tokens, kv_heads * head_dim]."""
+        return self._cache[layer][1, slot, :, list(columns)].transpose(0, 1).flatten(1)
+
     def rotary(self) -> Rotary:
         """How the model turns its keys.
 
@@ -183,7 +187,7 @@ class Network:
             raise CapabilityError(f"the layers of a {type(self._model).__name__} cannot be found")
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
-        self._cache.reserve(1 + max(_slots(spans)), max(s.end for s in spans))
+        self._cache.reserve(1 + max(_slots(spans)), max(s.reach for s in spans))
         with torch.inference_mode():
             step = pack(
                 spans,

@@ -16,6 +16,7 @@ from weft.decoding.concurrent.rotary import Rotary
 from weft.decoding.concurrent.view import Stretch
 from weft.decoding.network.branches import Branches
 from weft.decoding.network.looking import Looking, look
+from weft.decoding.network.sight import Sight
 from weft.decoding.network.write import Write
 
 
@@ -25,24 +26,39 @@ class Span:
 
     A token stands at the position of its column, and sees its slot up to there; but for a span with
     a `placement`, which says both, and one with a `view`, which its columns end. `wants_logits`:
-    of how many of the last tokens. `taps`: layers that tell what enters them; the number of layers
-    stands for what leaves the last one, normalised; -n for what leaves the first n layers, as it
-    is. The rows of `writes` are those of the span.
+    of how many of the last tokens, or of `rows`, which are as many. `taps`: layers that tell what
+    enters them; the number of layers stands for what leaves the last one, normalised; -n for what
+    leaves the first n layers, as it is. The rows of `writes` are those of the span.
     """
 
     slot: int
     columns: Sequence[int]
     tokens: Sequence[int]
     wants_logits: int
-    placement: Placement | Branches | None = None
+    placement: Placement | Branches | Sight | None = None
     view: tuple[Stretch, ...] = ()
     writes: tuple[Write, ...] = ()
     taps: tuple[int, ...] = ()
+    rows: tuple[int, ...] | None = None
 
     @property
     def end(self) -> int:
         """The column after the last token."""
         return self.columns[-1] + 1
+
+    @property
+    def reach(self) -> int:
+        """The column after the last that is written or seen."""
+        if isinstance(self.placement, Sight):
+            return max(self.end, self.placement.end)
+        return self.end
+
+    @property
+    def wanted(self) -> Sequence[int]:
+        """The tokens whose logits are wanted, in the order of the logits."""
+        if self.rows is not None:
+            return self.rows
+        return range(len(self.tokens) - self.wants_logits, len(self.tokens))
 
     @property
     def positions(self) -> Sequence[int]:
@@ -61,7 +77,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Neighbouring slots that attend together: either single tokens of several, or a span of one.
+    """Neighbouring slots that attend together: single tokens, spans that see alike, or one span.
 
     Tokens `first:last` of the step belong to slots `low:high`, equally many to each. `mask` is
     added to the scores: [slots or 1, 1, 1 or queries, columns]; None lets all see all columns.
@@ -116,12 +132,12 @@ def pack(
     ordered = (*singles, *longer, *viewing)
     groups: list[Group] = []
     first = 0
-    for run in (*_neighbours(singles), *([span] for span in longer)):
+    for run in (*_neighbours(singles), *_alike(longer)):
         last = first + sum(len(span.tokens) for span in run)
         mask = _mask(run, queries_per_key, dtype)
         if mask is not None:
             mask = mask.to(device)
-        columns = max(span.end for span in run)
+        columns = max(span.reach for span in run)
         groups.append(Group(first, last, run[0].slot, run[-1].slot + 1, columns, mask))
         first = last
     looking = None
@@ -131,7 +147,7 @@ def pack(
         looking = look(seen, first, rotary, queries_per_key, dtype, device)
     firsts = tuple(accumulate((len(span.tokens) for span in ordered), initial=0))
     wanted = [
-        range(end - span.wants_logits, end) for span, end in zip(ordered, firsts[1:], strict=True)
+        [start + row for row in span.wanted] for span, start in zip(ordered, firsts, strict=False)
     ]
     places = _flat([span.columns for span in ordered], device)
     ordinary = all(span.placement is None for span in ordered)
@@ -167,17 +183,47 @@ def _neighbours(singles: Sequence[Span]) -> list[list[Span]]:
     return [list(singles[a:b]) for a, b in pairwise(edges) if a < b]
 
 
+def _alike(spans: Sequence[Span]) -> list[list[Span]]:
+    """Runs of spans in consecutive slots that one mask serves; others alone."""
+    runs: list[list[Span]] = []
+    for span in spans:
+        if runs and _same_sight(runs[-1][-1], span):
+            runs[-1].append(span)
+        else:
+            runs.append([span])
+    return runs
+
+
+def _same_sight(one: Span, next_: Span) -> bool:
+    """Whether `next_` is in the next slot and its tokens see the same columns as those of `one`."""
+    if not isinstance(one.placement, Sight) or not isinstance(next_.placement, Sight):
+        return False
+    if next_.slot != one.slot + 1 or len(one.tokens) != len(next_.tokens):
+        return False
+    if one.placement != next_.placement or one.reach != next_.reach:
+        return False
+    return list(one.columns) == list(next_.columns) or (_is_open(one) and _is_open(next_))
+
+
+def _is_open(span: Span) -> bool:
+    """Whether all tokens of a span see all columns of its slot up to `reach`."""
+    sight = span.placement
+    return isinstance(sight, Sight) and span.reach == sight.end and sight.is_open(span.columns)
+
+
 def _mask(run: Sequence[Span], queries_per_key: int, dtype: torch.dtype) -> torch.Tensor | None:
     """Hide from each token the columns that it does not see; None when there are none.
 
     Query heads that share a key head are laid along the query axis, head-major.
     """
-    width = max(span.end for span in run)
+    width = max(span.reach for span in run)
     if all(span.single for span in run):
         if all(span.end == width for span in run):
             return None
         ends = torch.tensor([span.end for span in run])
         visible = (torch.arange(width) < ends[:, None])[:, None, None]
+    elif _is_open(run[0]):
+        return None
     else:
         visible = _seen(run[0], width).repeat(queries_per_key, 1)[None, None]
     return torch.zeros(visible.shape, dtype=dtype).masked_fill_(~visible, float("-inf"))
