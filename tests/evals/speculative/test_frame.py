@@ -17,7 +17,7 @@ pytest.importorskip("torch", reason="the decoders need weft[local]")
 
 from evals.engine.rows import Lookup, Row
 from evals.planning.effort import Skipped
-from evals.speculative import caches, local, sections, sizes
+from evals.speculative import caches, local, sizes
 from evals.speculative.beside import REASONS, beside
 from evals.speculative.cases import AGENTS, CASES
 from evals.speculative.cases.prompt import Prompt
@@ -25,6 +25,7 @@ from evals.speculative.figures import PLAIN, method_rows, plain_rows
 from evals.speculative.looping import distinct, repeated
 from evals.speculative.replay import replayed
 from evals.speculative.rounds import Size
+from evals.speculative.sections import SECTIONS
 from evals.speculative.statistics import interval
 from evals.speculative.systems import systems
 from evals.speculative.taken import Taken, Together
@@ -193,15 +194,15 @@ def test_siblings_that_write_alike_help_when_they_are_remembered() -> None:
 
 
 def test_every_section_has_its_module() -> None:
-    for name in sections.SECTIONS:
-        assert callable(sections.module(name).rows)
+    for name in SECTIONS.names:
+        assert callable(SECTIONS.module(name).rows)
     with pytest.raises(Skipped, match="there is no"):
-        sections.module("nowhere")
+        SECTIONS.module("nowhere")
 
 
 def test_a_section_that_is_skipped_leaves_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "MODEL", "no-such-model")
-    [(name, (row,))] = sections.found_by(["local"], quick=True)
+    [(name, (row,))] = SECTIONS.found_by(["local"], quick=True)
     assert (name, row.value) == ("local", None)
     assert "no-such-model" in row.metric
 

@@ -1,0 +1,1 @@
+"""Diffusion language models: what parallel writing costs in quality, and what it saves."""
