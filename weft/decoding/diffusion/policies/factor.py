@@ -23,11 +23,11 @@ class Factor:
 
     If each of n slots has a token with probability above 1 - e, and (n + 1) e <= 1, these tokens
     are the likeliest together too: at most 1 never errs where tokens are taken greedily and
-    predictions are true. Larger factors are guesses.
+    predictions are true. Larger factors are guesses. `by`: see `Threshold`.
     """
 
     factor: float = 1.0
-    by: Literal["confidence", "drawn"] = "confidence"
+    by: Literal["confidence", "drawn"] = "drawn"
     needs: frozenset[Need] = frozenset()
 
     def __post_init__(self) -> None:

@@ -33,11 +33,15 @@ class Threshold:
     SDAR's dynamic one.
 
     Where no slot reaches the threshold, the surest are written: as many as the pace says. `filled`:
-    also where some do, but fewer. `by`: whether the likeliest token counts, or the one drawn.
+    also where some do, but fewer.
+
+    by  `drawn`, as published: a slot that drew something unlikely waits, so that texts are valid
+        more often and no fair sample; `confidence`: the likeliest token counts, whatever is drawn.
+        Alike where tokens are taken greedily
     """
 
     threshold: float = 0.9
-    by: Literal["confidence", "drawn"] = "confidence"
+    by: Literal["confidence", "drawn"] = "drawn"
     pace: Pace = field(default_factory=Every)
     filled: bool = False
     needs: frozenset[Need] = frozenset()
