@@ -6,7 +6,7 @@ seed of its own; then by every lossless decoder, alone and eight at a time, in t
 drafts. Where an answer differs it is looked at how near the other token was: `largest_gap`, in nats
 of its logit where decoding is greedy, else as probability.
 
-A full run writes 200 prompts x 16 tokens x 2 samplings x 2 batches with each decoder. What is left
+A full run writes 200 prompts x 12 tokens x 2 samplings x 2 batches with each decoder. What is left
 is long prompts, of which each decoder reads every one four times.
 """
 
@@ -35,7 +35,7 @@ from weft.serving.weights import locate
 
 MODEL: Final = "smollm2-135m-instruct"
 TOGETHER: Final = 8
-LONGEST: Final = 1000
+LONGEST: Final = 600
 """Characters of a prompt."""
 PLAIN: Final = System("autoregressive", AUTOREGRESSIVE)
 AUTO: Final = System("auto", Lossless("auto"))
@@ -92,7 +92,7 @@ def rows_of(wanted: Sequence[System], quick: bool) -> list[dict[str, Any]]:
         path = locate(MODEL)
     except ModelNotFound as missing:
         raise Skipped(str(missing)) from missing
-    prompts = [Asked(p, n, effort.of(12, 16)) for n, p in enumerate(chosen(effort.of(8, 200)))]
+    prompts = [Asked(p, n, 12) for n, p in enumerate(chosen(effort.of(8, 200)))]
     asked = [one for one in wanted if one.lossless]
     compared = asyncio.run(_compare(prompts, asked, alone=effort.of(0, len(prompts))))
     margin = Margin(path)
