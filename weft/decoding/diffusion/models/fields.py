@@ -1,0 +1,148 @@
+"""A model folder's JSON files, read with bounds: each value is checked where it is taken.
+
+Knows no model: which keys there are is for who asks.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from weft.core.errors import CapabilityError
+
+CONFIG: Final = "config.json"
+_LARGEST_BYTES: Final = 1 << 20
+_SHOWN: Final = 60
+
+
+class Fields:
+    """One JSON object of a file. Every getter raises `CapabilityError` naming file and key."""
+
+    def __init__(self, path: Path, values: Mapping[str, object], within: str = "") -> None:
+        self.path = path
+        self._values = values
+        self._within = within
+
+    @classmethod
+    def read(cls, path: Path, most_bytes: int = _LARGEST_BYTES) -> Fields:
+        """Raises: `CapabilityError` for a file that is no JSON object, or too large."""
+        try:
+            with path.open("rb") as opened:
+                raw = opened.read(most_bytes + 1)
+        except OSError as error:
+            raise CapabilityError(f"{path} cannot be read: {error.strerror}") from error
+        if len(raw) > most_bytes:
+            raise CapabilityError(f"{path} has more than {most_bytes} bytes")
+        try:
+            values = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise CapabilityError(f"{path} is no JSON: {type(error).__name__}") from error
+        if not isinstance(values, dict):
+            raise CapabilityError(f"{path} is no JSON object")
+        return cls(path, values)
+
+    def __contains__(self, key: str) -> bool:
+        """Whether it is there and not null."""
+        return self._values.get(key) is not None
+
+    def within(self, key: str) -> Fields:
+        """The object under `key`; an empty one where there is none."""
+        value = self._values.get(key)
+        if value is None:
+            value = {}
+        if not isinstance(value, dict):
+            raise self.wrong(key, "no object")
+        return Fields(self.path, value, f"{self._within}{key}.")
+
+    def items(self) -> Iterable[tuple[str, object]]:
+        """All keys and values, unchecked."""
+        return self._values.items()
+
+    def objects(self, key: str) -> list[Mapping[str, object]]:
+        """The objects of the list under `key`; what else is in it is left out."""
+        value = self._values.get(key)
+        if not isinstance(value, list):
+            return []
+        return [part for part in value if isinstance(part, dict)]
+
+    def whole(self, key: str, low: int, high: int, default: int | None = None) -> int:
+        """A whole number from `low` to `high`; `default` where it is not there."""
+        value = self._values.get(key)
+        if value is None and default is not None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise self.wrong(key, f"no whole number from {low} to {high}")
+        return value
+
+    def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
+        """A finite number from `low` to `high`; `default` where it is not there."""
+        value = self._values.get(key)
+        if value is None and default is not None:
+            return default
+        fine = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not fine or not math.isfinite(value) or not low <= value <= high:  # type: ignore[arg-type, operator]
+            raise self.wrong(key, f"no number from {low} to {high}")
+        return float(value)  # type: ignore[arg-type]
+
+    def flag(self, key: str, default: bool | None = None) -> bool:
+        """True or false; `default` where it is not there."""
+        value = self._values.get(key)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, bool):
+            raise self.wrong(key, "neither true nor false")
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A string of at most 200 characters; `default` where it is not there."""
+        value = self._values.get(key)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str) or len(value) > 200:
+            raise self.wrong(key, "no short text")
+        return value
+
+    def file(self, key: str) -> str:
+        """The name of a file of the same folder."""
+        name = self.text(key)
+        if not name or Path(name).name != name or name.startswith("."):
+            raise self.wrong(key, "no file of the folder")
+        return name
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Strings, at most 64; none where it is not there."""
+        value = self._values.get(key)
+        if value is None:
+            return ()
+        fine = isinstance(value, list) and len(value) <= 64
+        if not fine or not all(isinstance(part, str) for part in value):  # type: ignore[attr-defined]
+            raise self.wrong(key, "no list of texts")
+        return tuple(value)  # type: ignore[arg-type]
+
+    def ids(self, key: str, below: int) -> frozenset[int]:
+        """One token id or a list of them, all under `below`; none where it is not there."""
+        value = self._values.get(key)
+        several = [] if value is None else value if isinstance(value, list) else [value]
+        for one in several:
+            if isinstance(one, bool) or not isinstance(one, int) or not 0 <= one < below:
+                raise self.wrong(key, f"no token ids from 0 to {below - 1}")
+        return frozenset(several)
+
+    def must_be(self, key: str, *allowed: object) -> None:
+        """Raise unless it is one of `allowed`, or not there."""
+        value = self._values.get(key)
+        if value is not None and not any(value is one or value == one for one in allowed):
+            said = " or ".join(json.dumps(one) for one in allowed) or "null"
+            raise self.wrong(key, f"not {said}, and this model is run with nothing else")
+
+    def wrong(self, key: str, why: str) -> CapabilityError:
+        """The error for the value of `key`."""
+        shown = repr(self._values.get(key))
+        cut = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "..."
+        return CapabilityError(
+            f"{self.path}: {self._within}{key} is {cut}: {why}",
+            hint="the folder's files must be those that were published with the model",
+        )

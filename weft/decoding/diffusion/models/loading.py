@@ -1,0 +1,130 @@
+"""A folder as a network that fills canvases: its layers, weights and traits.
+
+Runs no code that comes with a model, and reads no pickles. Knows no decoding.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from weft.core.errors import CapabilityError
+from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.models import adapter_file
+from weft.decoding.diffusion.models.families import OURS
+from weft.decoding.diffusion.models.family import Body, Family
+from weft.decoding.diffusion.models.fields import CONFIG, Fields
+from weft.decoding.diffusion.models.headers import CLASSES, check_weights
+from weft.decoding.diffusion.models.recognise import OWN, Find, base_of, recognised
+from weft.decoding.diffusion.models.shape import config_of
+from weft.decoding.diffusion.models.traits import traits_of, unreadable
+from weft.decoding.network.loading import Dialect, load_weights
+from weft.decoding.network.network import Network
+from weft.decoding.network.options import NetworkOptions
+from weft.decoding.network.packed_linear import pack_linears
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiffusionModel:
+    """A model that was read.
+
+    family      by its model type in config.json
+    preset      it is decoded with, unless told otherwise
+    unreadable  tokens of a prompt that stand for what is not read here: images
+    """
+
+    network: Network
+    traits: Traits
+    path: Path
+    family: str
+    preset: str
+    unreadable: frozenset[int] = frozenset()
+
+    def check_prompt(self, ids: list[int]) -> None:
+        """Raise `CapabilityError` for a prompt with more than text in it."""
+        if self.unreadable.intersection(ids):
+            raise CapabilityError(
+                f"only the language part of a {self.family} model is run here, and no images",
+                hint="leave the images out of the prompt",
+            )
+
+
+def load(path: Path, options: NetworkOptions, *, find: Find | None = None) -> DiffusionModel:
+    """Read a diffusion model's folder. `find` locates the base of an adapter folder by its name.
+
+    Raises: `CapabilityError` naming file and key, where the folder is no diffusion model, is broken
+    or calls for what is not run here; what `find` raises.
+    """
+    config = Fields.read(path / CONFIG)
+    family = recognised(config)
+    base = base_of(path, config.within(OWN), find)
+    if base is not None:
+        return _adapted(path, config, base, options)
+    body = family.body
+    if body is None:
+        model = _its_own(path, config, family, options)
+    else:
+        model = _published(path, config, family, body, options)
+    return _read(model, options, path, config, family)
+
+
+def _published(
+    path: Path, config: Fields, family: Family, body: Body, options: NetworkOptions
+) -> PreTrainedModel:
+    shape = config_of(config, family, body)
+    traits_of(
+        path, config, family, shape.vocab_size
+    )  # what is wrong is told before reading weights
+    check_weights(path, family, body, shape)
+    left_out = [f"^{re.escape(start)}" for start in family.ignored]
+    kind = type(body, (CLASSES[body],), {"_keys_to_ignore_on_load_unexpected": left_out})
+    return load_weights(path, options, Dialect(kind, shape, family.patterns))
+
+
+def _its_own(
+    path: Path, config: Fields, family: Family, options: NetworkOptions
+) -> PreTrainedModel:
+    """By the class that transformers itself has for this model type."""
+    if family.refusal or family.model_type not in CONFIG_MAPPING:
+        hint = family.refusal or "the installed transformers has no such model"
+        raise CapabilityError(
+            f"{config.path}: a {family.model_type} model is not run here", hint=hint
+        )
+    return load_weights(path, options)
+
+
+def _adapted(path: Path, config: Fields, base: Path, options: NetworkOptions) -> DiffusionModel:
+    """The base's weights, changed by the folder's adapter file, before they are laid out."""
+    own = config.within(OWN)
+    there = Fields.read(base / CONFIG)
+    body = there.text("model_type", "")
+    if body not in OURS:
+        raise there.wrong("model_type", f"no base of an adapter: not one of {', '.join(OURS)}")
+    family = OURS[body]
+    assert family.body is not None
+    shape = config_of(there, family, family.body)
+    check_weights(base, family, family.body, shape)
+    traits_of(path, config, family, shape.vocab_size)
+    model = load_weights(base, options, Dialect(CLASSES[family.body], shape))
+    adapter_file.merge(model, path / own.file("adapter"))
+    return _read(model, options, path, config, family)
+
+
+def _read(
+    model: PreTrainedModel, options: NetworkOptions, path: Path, config: Fields, family: Family
+) -> DiffusionModel:
+    with torch.inference_mode():
+        pack_linears(model)
+    network = Network(model, options)
+    traits = traits_of(path, config, family, network.vocabulary_size)
+    preset = config.within(OWN).text("preset", family.preset)
+    images = unreadable(path, family, network.vocabulary_size)
+    return DiffusionModel(network, traits, path, family.model_type, preset, images)
