@@ -8,16 +8,17 @@ from typing import Protocol
 from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.query import Kind
+from weft.decoding.diffusion.query import Choice, Kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feed:
-    """Slots to be read, ascending, and how far is seen."""
+    """Slots to be read, ascending, and how far is seen; `choice`: more of them, see `Query`."""
 
     slots: Slots
     reach: int
     kind: Kind = "denoise"
+    choice: Choice | None = None
 
 
 class Caching(Protocol):

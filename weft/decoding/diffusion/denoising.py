@@ -21,7 +21,7 @@ from weft.decoding.diffusion.plugs import Plugs
 from weft.decoding.diffusion.policy import Adjusting, Looking, Shadowing
 from weft.decoding.diffusion.query import Query, Soft
 from weft.decoding.diffusion.schedule import Moving
-from weft.decoding.diffusion.stats import Drawn, Stats, drawn_from, stats_of
+from weft.decoding.diffusion.stats import Answer, Drawn, Stats, drawn_from, stats_of
 from weft.decoding.speculative.chance import Chance
 from weft.decoding.speculative.law import Shaping
 
@@ -107,10 +107,13 @@ class Denoising:
             self._persisted(answers[0])
         elif self._looks:
             assert self._looking is not None
-            self._do(self._looking.looked(answers, self.canvas))
+            looked = [self._answer(*one) for one in zip(self._looks, answers, strict=True)]
+            self._do(self._looking.looked(looked, self.canvas))
         else:
-            self._pending = self._seen(answers)
-            self._do(self._commits.propose(*self._pending, self.canvas))
+            stats, drawn = self._seen(answers)
+            if self._stays(stats):
+                self._pending = stats.within(self.canvas), drawn
+                self._do(self._commits.propose(*self._pending, self.canvas))
 
     # --- one proposal
 
@@ -126,6 +129,7 @@ class Denoising:
             feed.reach,
             soft=self._soft,
             shadows=shadows,
+            choice=feed.choice,
             kind=feed.kind,
         )
         return self._asked
@@ -156,6 +160,29 @@ class Denoising:
             canvas, slots, logits, self._shaping, self._chance, fresh=self._plugs.fresh
         )
         return stats, drawn
+
+    def _answer(self, query: Query, logits: Logits) -> Answer:
+        """To one query of a look."""
+        canvas, slots = query.canvas, query.wanted
+        wanted, rest = logits[: len(slots)], logits[len(slots) :]
+        shadow = (query.shadows, rest) if len(rest) else None
+        stats = stats_of(canvas, slots, wanted, self._traits.end_ids, shadow=shadow)
+        return Answer(stats, drawn_from(canvas, slots, wanted, self._shaping, self._chance))
+
+    def _stays(self, stats: Stats) -> bool:
+        """Let the schedule move the window; false where slots came or went, and were not seen."""
+        canvas = self.canvas
+        if not isinstance(self._blocks, Moving):
+            return True
+        length = canvas.length
+        canvas.window = self._blocks.moved(canvas, stats)
+        if canvas.length == length:
+            return True
+        canvas.step += 1
+        canvas.step_in_block += 1
+        self._before = self._soft = None
+        self._bound = canvas.step_in_block + self._plugs.commit.most_forwards(len(canvas.open))
+        return False
 
     def _split(
         self, answers: Sequence[Logits]
@@ -205,13 +232,13 @@ class Denoising:
 
     def _advance(self, stats: Stats, action: Action) -> None:
         canvas = self.canvas
+        if action.again:  # what is written may still change
+            return
         end = self._stopping.ended(canvas, stats)
         if end is not None:
             self._finish("stop", end)
-        elif not len(canvas.open) and not action.again:
+        elif not len(canvas.open):
             self._leave(stats)
-        elif isinstance(self._blocks, Moving):
-            canvas.window = self._blocks.moved(canvas, stats)
 
     def _leave(self, stats: Stats | None) -> None:
         """The window is decided: review it, store its keys, go to the next one."""

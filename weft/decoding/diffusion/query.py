@@ -28,6 +28,17 @@ class Soft:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Slots of which `count` are read too, those whose values have moved most since they were kept.
+
+    `slots` are ascending and not fed. An adapter that keeps nothing need not choose.
+    """
+
+    slots: Slots
+    count: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Query:
     """Reads slots of a canvas into its row of the cache, and asks for predictions.
 
@@ -38,6 +49,7 @@ class Query:
     ids      [feed] read instead of what the canvas holds
     soft     slots of `feed` that are read as mixtures
     shadows  slots whose prediction is wanted as if they alone were masked; all are in `feed`
+    choice   more slots to read, as the adapter finds
     scratch  nothing that is computed is kept; the row's cache is seen where `feed` leaves it
     """
 
@@ -48,13 +60,15 @@ class Query:
     ids: NDArray[np.int64] | None = None
     soft: Soft | None = None
     shadows: Slots = field(default_factory=_none)
+    choice: Choice | None = None
     scratch: bool = False
     kind: Kind = "denoise"
 
     @property
     def tokens(self) -> int:
         """How many are read."""
-        return len(self.feed) + len(self.shadows)
+        chosen = 0 if self.choice is None else self.choice.count
+        return len(self.feed) + len(self.shadows) + chosen
 
     @property
     def read(self) -> NDArray[np.int64]:

@@ -1,0 +1,1 @@
+"""Cache policies: which slots' keys are computed again in a pass, and which are trusted."""

@@ -1,0 +1,126 @@
+"""The exact cache of models whose blocks see no later ones: a finished block is never read again.
+
+Block diffusion (BD3LM, arXiv 2503.09573), SDAR, LLaDA2, Fast-dLLM v2 (arXiv 2509.26328).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.core.errors import CapabilityError
+from weft.decoding.diffusion.action import Action
+from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.cache import Feed
+from weft.decoding.diffusion.caches.extent import front, reach
+from weft.decoding.diffusion.caches.keys import NEVER, Keys
+from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCausal:
+    """Implements `CachePolicy` for block-causal models and causal encoders.
+
+    joined    a finished block is read with the next one, not in a pass of its own: as exact, and
+              one pass less a block
+    predicts  that pass of its own also writes the first slot of the next block; only models with a
+              shift can
+    within    where a window is part of a block, the rest of the block is trusted once its first
+              slot is decided: the only thing here that is not exact (Fast-dLLM v2's sub-blocks)
+
+    Raises: `ValueError` where there is no pass that could predict.
+    """
+
+    joined: bool = False
+    predicts: bool = False
+    within: bool = False
+
+    def __post_init__(self) -> None:
+        if self.joined and self.predicts:
+            raise ValueError("a block that is read with the next one cannot predict its first slot")
+
+    @property
+    def exact(self) -> bool:
+        """Whether blocks are read as a whole."""
+        return not self.within
+
+    def begin(self, _canvas: Canvas, traits: Traits) -> Finished:
+        """See `CachePolicy`."""
+        if traits.attention == "full":
+            raise CapabilityError(
+                "a model whose slots all see each other has no finished blocks to keep",
+                hint="use fastdllm_prefix, fastdllm_dual, delayed or freecache",
+            )
+        if self.predicts and not traits.shifted:
+            raise CapabilityError("only a model with a shift predicts the slot after a block")
+        return Finished(self, traits)
+
+
+class Finished:
+    """Implements `Caching`.
+
+    `final` are the slots [slots] that were read when they, all before and all that they see were
+    decided: with the same tokens, they would be read the same again.
+    """
+
+    def __init__(self, settings: BlockCausal, traits: Traits) -> None:
+        self.keys = Keys()
+        self.final: Bits = np.empty(0, dtype=np.bool_)
+        self._settings = settings
+        self._traits = traits
+
+    def plan(self, canvas: Canvas) -> Feed:
+        begin, end = front(canvas, self._traits), reach(canvas, self._traits)
+        owed = self._owed(canvas, begin)
+        first = begin if owed is None else owed
+        slots = np.arange(first, end)
+        if self._trusts_block(canvas, owed):
+            slots = np.flatnonzero(self.keys.changed(canvas)[:end] | self._in_window(canvas, end))
+        self._read(canvas, slots, begin, whole=first == 0)
+        return Feed(slots, end, "whole" if first == 0 and len(slots) == end else "denoise")
+
+    def note(self, _canvas: Canvas, action: Action) -> None:
+        self.keys.note(action)
+
+    def persist(self, canvas: Canvas, following: range) -> Feed | None:
+        """See `Caching`. Nothing is owed while a block is unfinished."""
+        end = reach(canvas, self._traits)
+        if following and (self._settings.joined or following.start < end):
+            return None
+        owed = self._owed(canvas, end)
+        if owed is None or canvas.undecided[:end].any():
+            return None
+        slots = np.arange(owed, end)
+        self._read(canvas, slots, end, whole=owed == 0)
+        seen = max(end, following.start + 1) if self._settings.predicts and following else end
+        return Feed(slots, seen, "persist")
+
+    def _owed(self, canvas: Canvas, end: int) -> int | None:
+        """Where the first block begins that is not stored as it is now; None: none before `end`."""
+        self.keys.fit(canvas.length)
+        more = np.zeros(max(0, canvas.length - len(self.final)), dtype=np.bool_)
+        self.final = np.concatenate([self.final[: canvas.length], more])
+        stale = self.keys.changed(canvas)[:end] | ~self.final[:end]
+        if not stale.any():
+            return None
+        first = int(stale.argmax())
+        size = self._traits.block or 1
+        return first // size * size
+
+    def _trusts_block(self, canvas: Canvas, owed: int | None) -> bool:
+        """Whether only the window is read, of a block that was read whole before."""
+        begin, end = front(canvas, self._traits), reach(canvas, self._traits)
+        known = bool((self.keys.ages[begin:end] != NEVER).all())
+        settled = not canvas.undecided[canvas.window.start]
+        return self._settings.within and owed is None and known and settled
+
+    def _in_window(self, canvas: Canvas, end: int) -> Bits:
+        slots = np.arange(end)
+        bits: Bits = (slots >= canvas.window.start) & (slots < canvas.window.stop)
+        return bits
+
+    def _read(self, canvas: Canvas, slots: Slots, begin: int, *, whole: bool) -> None:
+        """Slots before `begin` are read for good."""
+        self.keys.read(canvas, slots, whole=whole)
+        self.final[slots] = slots < begin

@@ -1,0 +1,146 @@
+"""A network in this process as a diffusion model: canvases in, aligned logits out.
+
+Knows attention kinds, the shift and what is banned; knows no policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from weft.core.errors import CapabilityError, InternalError, ModelRequestError
+from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.held import Held
+from weft.decoding.diffusion.laying import horizon, span_of
+from weft.decoding.diffusion.probe import Probe
+from weft.decoding.diffusion.query import Query, Soft
+
+if TYPE_CHECKING:
+    from weft.decoding.network.network import Network
+    from weft.decoding.network.packing import Span
+
+
+class NetworkAdapter:
+    """Implements `ModelAdapter`: the queries of a pass are one pass of the network, unpadded.
+
+    Rows of canvases are slots of the network's cache, which belongs to the adapter alone. Queries
+    of one pass are of different rows, but for those that keep nothing (`Query.scratch`).
+
+    Raises: `CapabilityError` for traits that are not those of the network.
+    """
+
+    def __init__(self, network: Network, traits: Traits) -> None:
+        if traits.vocabulary > network.vocabulary_size:
+            raise CapabilityError(
+                f"a model of {network.vocabulary_size} tokens cannot predict {traits.vocabulary}"
+            )
+        if traits.mask_id is not None and not 0 <= traits.mask_id < network.vocabulary_size:
+            raise CapabilityError(f"the model has no embedding for its mask, {traits.mask_id}")
+        self.traits = traits
+        self._network = network
+        self._held = Held()
+        self._probe: Probe | None = None
+        self._banned = np.array([t for t in sorted(traits.banned) if t < traits.vocabulary], int)
+
+    def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
+        """See `ModelAdapter`.
+
+        Raises: `ModelRequestError` for tokens that the model does not know and texts that are too
+        long for it, `InternalError` for a row that is fed twice or sees slots never read.
+        """
+        for query in queries:
+            self._check(query)
+        slots = self._slots(queries)
+        queries = self._chosen(queries, slots)
+        spans = [
+            span_of(query, slot, self.traits, self._mixed)
+            for query, slot in zip(queries, slots, strict=True)
+        ]
+        for query, span in zip(queries, spans, strict=True):
+            self._trust(query, span)
+        readings = self._network.forward(sorted(spans, key=lambda span: span.slot))
+        return [self._shown(readings[slot].logits) for slot in slots]
+
+    def forget(self, row: int) -> None:
+        """See `ModelAdapter`."""
+        self._held.forget(row)
+
+    def _check(self, query: Query) -> None:
+        if query.canvas.length > self._network.context_tokens:
+            raise ModelRequestError(
+                f"a canvas of {query.canvas.length} slots is longer than the model's"
+                f" {self._network.context_tokens}",
+                hint="ask for fewer tokens, or shorten the prompt",
+            )
+        read = query.read
+        if len(read) and not 0 <= read.min() <= read.max() < self._network.vocabulary_size:
+            raise ModelRequestError("the text holds tokens that the model does not know")
+
+    def _slots(self, queries: Sequence[Query]) -> list[int]:
+        """A slot of the cache for each query: its row, or for scratch one that nobody uses."""
+        fed = [query.canvas.row for query in queries if not query.scratch]
+        if len(set(fed)) < len(fed):
+            raise InternalError("two queries of a pass feed the same row")
+        taken = {query.canvas.row for query in queries}
+        slots = []
+        for query in queries:
+            slot = query.canvas.row
+            if query.scratch:
+                slot = self._held.unused(taken)
+                taken.add(slot)
+            slots.append(slot)
+        return slots
+
+    def _chosen(self, queries: Sequence[Query], slots: Sequence[int]) -> list[Query]:
+        """Queries without a choice: what is chosen is fed."""
+        asking = {n: query.choice for n, query in enumerate(queries) if query.choice is not None}
+        if not asking:
+            return list(queries)
+        if self._probe is None:
+            self._probe = Probe(self._network)
+        spans = [self._whole(queries[number], slots[number]) for number in asking]
+        moved = self._probe.moved(spans, [choice.slots for choice in asking.values()])
+        chosen = list(queries)
+        for (number, choice), far in zip(asking.items(), moved, strict=True):
+            most = np.argsort(-far.numpy(), kind="stable")[: choice.count]
+            feed = np.union1d(queries[number].feed, choice.slots[most])
+            chosen[number] = replace(queries[number], feed=feed, choice=None)
+        return chosen
+
+    def _whole(self, query: Query, slot: int) -> Span:
+        """All that the query sees, read again."""
+        nothing = np.empty(0, dtype=np.int64)
+        feed = np.arange(query.reach)
+        whole = replace(query, feed=feed, wanted=nothing, shadows=nothing, choice=None)
+        return span_of(whole, slot, self.traits, self._mixed)
+
+    def _trust(self, query: Query, span: Span) -> None:
+        """Check what the query sees of the cache, and note what it leaves there."""
+        row = query.canvas.row
+        text = np.array([c for c in span.columns if c < query.canvas.length], dtype=np.int64)
+        end = horizon(int(text[-1]), query.reach, self.traits)
+        if query.scratch:
+            if len(text) < end:
+                self._held.check(row, end, text)
+                self._network.copy_prefix(row, span.slot, end)
+            return
+        self._held.check(row, end, text)
+        self._held.write(row, text)
+        if len(query.shadows):
+            self._held.lose(row, query.canvas.length)
+
+    def _mixed(self, soft: Soft) -> torch.Tensor:
+        embedded = self._network.embed(soft.ids.ravel().tolist())
+        parts = embedded.reshape(*soft.ids.shape, -1)
+        weights = torch.from_numpy(soft.weights).to(parts)
+        return torch.einsum("sp,spw->sw", weights, parts)
+
+    def _shown(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        shown = logits[:, : self.traits.vocabulary]
+        shown[:, self._banned] = -np.inf
+        return shown
