@@ -122,3 +122,19 @@ def test_writings_are_in_order(slots: list[int]) -> None:
     assert (writing.ids - writing.slots == 100).all()
     with pytest.raises(ValueError, match="tokens"):
         Writing.of(slots, [])
+
+
+def test_a_supposed_canvas_shares_nothing() -> None:
+    one = canvas()
+    one.commit([2], [3])
+
+    other = one.supposing([4, 3], [6, 5])
+    other.edit([2], [7])
+    one.remask([2], MASK)
+
+    assert other.ids.tolist() == [1, 2, 7, 5, 6, MASK]
+    assert other.open.tolist() == [5]
+    assert one.ids.tolist() == [1, 2, MASK, MASK, MASK, MASK]
+    assert other.visits.tolist() == [0] * 6
+    with pytest.raises(ValueError, match="decided"):
+        other.supposing([3], [1])

@@ -28,8 +28,9 @@ from weft.decoding.diffusion.denoising import Denoising
 from weft.decoding.diffusion.filters import Refusal
 from weft.decoding.diffusion.loop import GREEDY, denoise, denoised, written
 from weft.decoding.diffusion.plugs import Plugs
+from weft.decoding.diffusion.policy import Need
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.stats import Drawn, Stats
+from weft.decoding.diffusion.stats import Answer, Drawn, Stats
 from weft.decoding.speculative.chance import Keyed
 
 PLUGS = Plugs(Leftmost(2), Fours(), Everything(), AtEnd())
@@ -190,9 +191,12 @@ class Doubting:
         query = Query(canvas, feed, slots, canvas.length, scratch=True, kind="look")
         return Action(look=(query, query))
 
-    def looked(self, answers: Sequence[NDArray[np.float32]], canvas: Canvas) -> Action:
+    def looked(self, answers: Sequence[Answer], canvas: Canvas) -> Action:
         assert len(answers) == 2
-        return Action(commit=Writing.of(canvas.open, answers[1].argmax(axis=1)))
+        stats, drawn = answers[1].stats, answers[1].drawn
+        assert stats.slots.tolist() == canvas.open.tolist()
+        assert stats.top_ids[:, 0].tolist() == drawn.ids.tolist()
+        return Action(commit=Writing.of(stats.slots, drawn.ids))
 
 
 @dataclass(frozen=True)
@@ -302,3 +306,49 @@ def test_rows_do_not_depend_on_their_mates(asked: list[tuple[int, int, int]]) ->
 
     assert [row.kept.tolist() for row in together] == [row.kept.tolist() for row in alone]
     assert [row.counters for row in together] == [row.counters for row in alone]
+
+
+@dataclass(frozen=True)
+class Growing(Fours):
+    """The canvas grows by two after the first pass, then the window closes in on one slot."""
+
+    def moved(self, canvas: Canvas, stats: Stats) -> range:
+        assert stats.slots.tolist() == canvas.open.tolist()
+        if canvas.step == 0:
+            canvas.grow(2, MASK)
+            return range(canvas.first, canvas.length)
+        return range(canvas.decided_to, canvas.decided_to + 1)
+
+
+def test_a_schedule_moves_its_window_before_anything_is_proposed() -> None:
+    row = done(Canvas([1], 2, MASK, limit=9), replace(PLUGS, schedule=Growing(size=2)))
+
+    assert row.kept.tolist() == [1, 2, 3, 4]
+    # nothing in the pass that made the canvas grow, then one slot a pass although two were allowed
+    assert row.counters.order == [(1, 0), (2, 1), (3, 2), (4, 3)]
+    assert row.counters.forwards == 5
+
+
+@dataclass(frozen=True)
+class Reconsidering(Leftmost):
+    """Writes all, and takes the terminator back in a second pass."""
+
+    needs: frozenset[Need] = frozenset({"decided"})
+
+    def begin(self, _canvas: Canvas, _traits: Traits) -> Reconsidering:
+        return self
+
+    def propose(self, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+        if stats.open.any():
+            return Action(commit=Writing.of(stats.slots, drawn.ids), again=True)
+        ends = stats.slots[canvas.ids[stats.slots] == END]
+        return Action(edit=Writing.of(ends, np.ones_like(ends)))
+
+
+def test_a_terminator_that_may_still_be_taken_back_ends_nothing() -> None:
+    toy = Toy(lambda slot: END if slot == 2 else 3)
+    row = done(Canvas([1], 4, MASK), replace(PLUGS, commit=Reconsidering()), toy)
+
+    assert row.finish == "length"
+    assert row.kept.tolist() == [3, 1, 3, 3]
+    assert row.counters.edits == 1

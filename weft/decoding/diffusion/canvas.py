@@ -6,6 +6,7 @@ Knows no model: what an undecided slot holds is for who reads the canvas.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -152,6 +153,14 @@ class Canvas:
         for name in ("ids", "ours", "undecided", "frozen", "visits"):
             setattr(self, name, getattr(self, name)[:length])
         self.window = range(min(self.window.start, length), min(self.window.stop, length))
+
+    def supposing(self, slots: ArrayLike, ids: ArrayLike) -> Canvas:
+        """A copy that shares nothing, with these open slots decided. Raises: as `commit`."""
+        other = copy(self)
+        for name in ("ids", "ours", "undecided", "frozen", "visits"):
+            setattr(other, name, getattr(self, name).copy())
+        other.commit(slots, ids)
+        return other
 
     def _ours_decided(self, slots: ArrayLike) -> Slots:
         at = np.asarray(slots, dtype=np.int64)

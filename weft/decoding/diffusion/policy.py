@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.stats import Drawn, Stats
+from weft.decoding.diffusion.stats import Answer, Drawn, Stats
 
 Need = Literal["decided", "beyond", "distribution"]
 """More than the open slots of the window: its decided slots of ours, the open slots behind it, all
@@ -32,7 +32,7 @@ class Commits(Protocol):
 class Looking(Commits, Protocol):
     """One that may ask again before it decides."""
 
-    def looked(self, answers: Sequence[NDArray[np.float32]], canvas: Canvas) -> Action:
+    def looked(self, answers: Sequence[Answer], canvas: Canvas) -> Action:
         """The answers to `Action.look`, in order. May look again."""
 
 

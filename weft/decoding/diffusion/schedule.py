@@ -21,10 +21,13 @@ class Blocks(Protocol):
 
 @runtime_checkable
 class Moving(Blocks, Protocol):
-    """A schedule that moves its window, or grows the canvas, between the steps of a block."""
+    """A schedule that moves its window, or grows the canvas, by the predictions of each pass."""
 
     def moved(self, canvas: Canvas, stats: Stats) -> range:
-        """The window from now on."""
+        """The window from now on; asked after each pass over it, before anything is proposed.
+
+        Where slots came or went, nothing is proposed before they are predicted.
+        """
 
 
 class BlockSchedule(Protocol):

@@ -5,7 +5,7 @@ All from logits before temperature and cuts, so that a cut never looks like cert
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -54,6 +54,10 @@ class Stats:
         """How much likelier it is than the next, [slots]."""
         return self.top_p[:, 0] - self.top_p[:, 1]
 
+    def within(self, canvas: Canvas) -> Stats:
+        """The same predictions when the window, or what is decided, has changed since."""
+        return replace(self, open=_open(canvas, self.slots))
+
     def rows(self, slots: Slots) -> NDArray[np.intp]:
         """Where `slots`, which are all here, stand."""
         return np.searchsorted(self.slots, slots)
@@ -80,11 +84,10 @@ def stats_of(
     logp = log_probabilities(logits)
     p = np.exp(logp)
     top_ids = _two_likeliest(logits)
-    inside = (slots >= canvas.window.start) & (slots < canvas.window.stop)
     entropy = -np.einsum("sv,sv->s", p, np.where(p > 0, logp, 0.0), dtype=np.float64)
     return Stats(
         slots,
-        canvas.undecided[slots] & inside,
+        _open(canvas, slots),
         top_ids,
         np.take_along_axis(p, top_ids, axis=1).astype(np.float64),
         np.maximum(entropy, 0.0),
@@ -93,6 +96,11 @@ def stats_of(
         logp if keep else None,
         shadow,
     )
+
+
+def _open(canvas: Canvas, slots: Slots) -> Bits:
+    inside = (slots >= canvas.window.start) & (slots < canvas.window.stop)
+    return canvas.undecided[slots] & inside
 
 
 def _two_likeliest(logits: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -130,6 +138,14 @@ class Drawn:
     ids: NDArray[np.int64]
     p: NDArray[np.float64]
     chance: Chance = field(default_factory=lambda: Keyed(0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What came of one query of a look: of the slots it wanted, and of its own canvas."""
+
+    stats: Stats
+    drawn: Drawn
 
 
 def drawn_from(
