@@ -22,12 +22,13 @@ from weft.decoding.diffusion.stats import Drawn, Stats
 @dataclass(frozen=True, slots=True)
 class Ancestral:
     """Dream's `origin`. Time falls evenly from 1 to `last`; from t to s each open slot is written
-    with probability 1 - s/t, in the last of `steps` with certainty.
+    with probability 1 - s/t, in the last of `steps` with certainty. Without `steps` there are as
+    many as slots.
 
     A step in which chance writes none is passed over: the canvas would be predicted alike.
     """
 
-    steps: int
+    steps: int = 0
     last: float = 1e-3
     needs: frozenset[Need] = frozenset()
 
@@ -38,7 +39,7 @@ class Ancestral:
         return _Revealing(self)
 
     def most_forwards(self, slots: int) -> int:
-        return min(self.steps, slots)
+        return min(self.steps or slots, slots)
 
 
 class _Revealing:
@@ -48,11 +49,11 @@ class _Revealing:
         self._passed = 0
 
     def propose(self, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+        rows = np.flatnonzero(stats.open)
         if canvas.step_in_block == 0:
-            shares = Fading(self._settings.steps, self._settings.last).shares()
+            shares = Fading(self._settings.steps, self._settings.last).shares(len(rows))
             self._shares = enumerate(shares, self._passed)
             self._passed += len(shares)
-        rows = np.flatnonzero(stats.open)
         for step, share in self._shares:
             at = at_step(step)
             slots = stats.slots[rows] - canvas.first

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.policies.ranking import commit, ranked, score_of
-from weft.decoding.diffusion.policies.threshold import SLACK
+from weft.decoding.diffusion.policies.threshold import SLACK, By
 from weft.decoding.diffusion.policy import Need
 from weft.decoding.diffusion.stats import Drawn, Stats
 
@@ -27,7 +26,7 @@ class Factor:
     """
 
     factor: float = 1.0
-    by: Literal["confidence", "drawn"] = "drawn"
+    by: By = "drawn"
     needs: frozenset[Need] = frozenset()
 
     def __post_init__(self) -> None:

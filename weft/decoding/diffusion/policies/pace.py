@@ -77,30 +77,31 @@ class _Parts:
 @dataclass(frozen=True, slots=True)
 class Fading:
     """Dream's: time falls evenly from 1 to `last` in `steps`, and from t to s the share 1 - s/t of
-    what is open is due, rounded down; all of it in the last step.
+    what is open is due, rounded down; all of it in the last step. Without `steps` there are as
+    many as slots.
 
     A step in which nothing is due is passed over, since the next prediction would be the same
     again; with `least` 1 something is due in all of them.
     """
 
-    steps: int
+    steps: int = 0
     last: float = 1e-3
     least: int = 0
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or not 0.0 < self.last < 1.0 or self.least not in (0, 1):
+        if self.steps < 0 or not 0.0 < self.last < 1.0 or self.least not in (0, 1):
             raise ValueError(f"no pace with {self}")
 
-    def shares(self) -> list[float]:
-        """Of each step."""
-        times = np.linspace(1.0, self.last, self.steps + 1)
+    def shares(self, slots: int) -> list[float]:
+        """Of each step, for a window with so many open slots."""
+        times = np.linspace(1.0, self.last, (self.steps or max(1, slots)) + 1)
         return [*(1.0 - times[1:-1] / times[:-2]).tolist(), 1.0]
 
-    def begin(self, _slots: int) -> _Shares:
-        return _Shares(self.shares(), self.least)
+    def begin(self, slots: int) -> _Shares:
+        return _Shares(self.shares(slots), self.least)
 
     def most_forwards(self, slots: int) -> int:
-        return min(self.steps, slots)
+        return min(self.steps or slots, slots)
 
 
 class _Shares:

@@ -16,6 +16,7 @@ from weft.decoding.diffusion.policies.ranking import commit, ranked, score_of
 from weft.decoding.diffusion.policy import Need
 from weft.decoding.diffusion.stats import Drawn, Stats
 
+By = Literal["confidence", "drawn"]
 SLACK: Final = 1e-6
 """Probabilities from float32 logits differ by less where they are equal: one half may read
 0.49999997 on one machine and 0.5 on the next."""
@@ -41,7 +42,7 @@ class Threshold:
     """
 
     threshold: float = 0.9
-    by: Literal["confidence", "drawn"] = "drawn"
+    by: By = "drawn"
     pace: Pace = field(default_factory=Every)
     filled: bool = False
     needs: frozenset[Need] = frozenset()
