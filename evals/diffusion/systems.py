@@ -1,0 +1,56 @@
+"""What is measured: presets with their options, and the model that each of them is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.catalogue import NAMES, plugs_for, preset
+from weft.decoding.diffusion.plugs import Plugs
+
+Option = str | int | float | bool
+SEQUENTIAL: Final = "sequential"
+_SEVERAL: Final[Mapping[str, tuple[Mapping[str, Option], ...]]] = {
+    "threshold": ({"threshold": 0.5}, {"threshold": 0.7}, {"threshold": 0.9}, {"threshold": 1.0}),
+    "factor": ({"factor": 1.0}, {"factor": 2.0}),
+    "entropy_bound": ({"nats": 0.01}, {"nats": 0.5}),
+}
+_MODELS: Final[Mapping[str, str]] = {
+    "sdar": "block",
+    "fastdllm_v2": "block",
+    "llada2": "block",
+    "dparallel": "dparallel",
+}
+"""Those that are not for the full model."""
+_ELSEWHERE: Final = ("flashdlm",)
+"""It takes a supervisor that knows the language: the section `chat`."""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A preset as it is asked for. `model` is the list model it runs on."""
+
+    name: str
+    preset: str
+    options: Mapping[str, Option] = field(default_factory=dict)
+    model: str = "full"
+
+    def plugs(self, traits: Traits) -> Plugs:
+        """Raises: what `plugs_for` raises."""
+        return plugs_for(self.preset, traits, self.options)
+
+
+def systems() -> Iterator[System]:
+    """Every preset, some with several settings; `sequential` comes first."""
+    for name in (SEQUENTIAL, *(one for one in NAMES if one not in (SEQUENTIAL, *_ELSEWHERE))):
+        model = _MODELS.get(name, "full")
+        for options in _SEVERAL.get(name, ({},)):
+            told = "".join(f"_{value}" for value in options.values())
+            yield System(f"{name}{told}", name, options, model)
+
+
+def described(name: str) -> str:
+    """What was claimed for a preset, and where."""
+    return preset(name).published
