@@ -8,14 +8,14 @@ from typing import Final
 
 from evals.planning.effort import Skipped
 from weft.core.errors import WeftError
-from weft.decoding.diffusion import weights
+from weft.decoding import diffusion
 from weft.decoding.diffusion.adapter import ModelAdapter
 from weft.decoding.diffusion.models.loading import load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
 
-SHIPPED: Final = Path(weights.__file__).parent
+SHIPPED: Final = Path(diffusion.__file__).parent / "weights"
 OPTIONS: Final = NetworkOptions(dtype="float32")
 
 
