@@ -110,10 +110,19 @@ class Denoising:
             looked = [self._answer(*one) for one in zip(self._looks, answers, strict=True)]
             self._do(self._looking.looked(looked, self.canvas))
         else:
-            stats, drawn = self._seen(answers)
-            if self._stays(stats):
-                self._pending = stats.within(self.canvas), drawn
-                self._do(self._commits.propose(*self._pending, self.canvas))
+            self.settle_seen(*self._seen(answers))
+
+    @property
+    def wants_statistics(self) -> bool:
+        """Whether nobody wants the logits of the next pass, so that `settle_seen` can be called."""
+        others = self._owed or self._looks or self._guiding or self._adjusting or self._shadowing
+        return not others and "distribution" not in self._needs
+
+    def settle_seen(self, stats: Stats, drawn: Drawn) -> None:
+        """As `settle`, with what was computed elsewhere from the logits that were wanted."""
+        if self._stays(stats):
+            self._pending = stats.within(self.canvas), drawn
+            self._do(self._commits.propose(*self._pending, self.canvas))
 
     # --- one proposal
 
