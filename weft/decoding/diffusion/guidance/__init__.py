@@ -1,0 +1,1 @@
+"""What stands between a model and a canvas: guidance of logits, and verifiers of proposals."""

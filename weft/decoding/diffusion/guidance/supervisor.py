@@ -1,0 +1,155 @@
+"""A causal model reads what a diffusion model drafts, and lets the part pass that it finds likely.
+
+FlashDLM's guided diffusion (arXiv 2505.21467). The supervisor never writes: a text is a mixture of
+both models' judgement in tokens of the diffusion model alone. Knows no text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.core.errors import CapabilityError, ModelNotFound
+from weft.decoding.diffusion.action import Action, Writing
+from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.canvas import Canvas
+from weft.decoding.diffusion.guidance.acceptance import Relative, Rule
+from weft.decoding.diffusion.stats import Drawn, Stats
+from weft.decoding.network.network import Network
+from weft.decoding.network.options import NetworkOptions
+from weft.decoding.network.packing import Span
+
+_PIECE: Final = 256
+_LOADED: Final = 2
+"""Supervisors that stay in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Supervisor:
+    """Implements `Verifier`: of what is proposed, the longest prefix passes that `network` accepts.
+
+    Texts are written from left to right with it, without gaps. Canvases use the slot of their row
+    in the cache of `network`, which nobody else may use.
+    """
+
+    network: Network
+    rule: Rule = field(default_factory=Relative)
+    beyond: bool = False
+
+    def check(self, traits: Traits) -> None:
+        """Raises: `CapabilityError` for a diffusion model with another vocabulary."""
+        ours, theirs = self.network.vocabulary_size, traits.vocabulary
+        if ours != theirs:
+            raise CapabilityError(
+                f"the supervisor knows {ours} tokens and the diffusion model {theirs}: they do not"
+                " mean the same by a token",
+                hint="a supervisor needs the diffusion model's own tokenizer",
+            )
+
+    def begin(self, _canvas: Canvas, traits: Traits) -> Supervising:
+        """Raises: as `check`."""
+        self.check(traits)
+        return Supervising(self.network, self.rule, traits)
+
+
+class Supervising:
+    """Implements `Verifying`. Keys and values of what has passed stay in the supervisor's cache."""
+
+    def __init__(self, network: Network, rule: Rule, traits: Traits) -> None:
+        self.passes = 0
+        self._network = network
+        self._rule = rule
+        self._end_ids = traits.end_ids
+        self._read = np.empty(0, dtype=np.int64)
+
+    def verified(self, action: Action, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+        """All of `action` but the commits that do not pass.
+
+        Where none does, the diffusion model's token for the first open slot is committed.
+        """
+        if not stats.open.any():
+            return action
+        start = canvas.decided_to
+        draft = self._draft(action, start, canvas)
+        passed = self._passed(draft, start, canvas) if len(draft) else 0
+        if not passed:
+            rows = stats.rows(np.array([start]))
+            return action.committing(Writing.of([start], drawn.ids[rows]))
+        slots = np.arange(start, start + passed)
+        ours = canvas.undecided[slots]
+        return action.committing(Writing.of(slots[ours], draft[:passed][ours]))
+
+    def _draft(self, action: Action, start: int, canvas: Canvas) -> NDArray[np.int64]:
+        """From slot `start` on, without gaps: what is proposed, or stands there already."""
+        if start == 0:
+            return np.empty(0, dtype=np.int64)  # without a prompt nothing predicts the first token
+        proposed = dict(zip(action.commit.slots.tolist(), action.commit.ids.tolist(), strict=True))
+        draft = []
+        for slot in range(start, canvas.window.stop):
+            if canvas.undecided[slot] and slot not in proposed:
+                break
+            draft.append(proposed.get(slot, int(canvas.ids[slot])))
+            if slot in proposed and draft[-1] in self._end_ids:
+                break  # what follows the end of a text is no text
+        return np.array(draft, dtype=np.int64)
+
+    def _passed(self, draft: NDArray[np.int64], start: int, canvas: Canvas) -> int:
+        """How many tokens of `draft` pass. What stood there already does."""
+        logits = self._predicted(draft, start, canvas)
+        for at, token in enumerate(draft):
+            mine = canvas.undecided[start + at]
+            if mine and not self._rule.accepts(logits[at], int(token)):
+                return at
+        return len(draft)
+
+    def _predicted(
+        self, draft: NDArray[np.int64], start: int, canvas: Canvas
+    ) -> NDArray[np.float32]:
+        """The supervisor's logits [draft, vocabulary] for the slots from `start` on."""
+        text = np.concatenate([canvas.ids[:start], draft[:-1]])
+        common = min(len(self._read), len(text))
+        same = self._read[:common] == text[:common]
+        known = common if same.all() else int(same.argmin())
+        first = min(known, start - 1)  # the row before the draft predicts its first token
+        while start - first > _PIECE:
+            self._pass(text, first, first + _PIECE, 0, canvas.row)
+            first += _PIECE
+        read = self._pass(text, first, len(text), len(draft), canvas.row)
+        self._read = text
+        return read
+
+    def _pass(
+        self, text: NDArray[np.int64], first: int, last: int, wanted: int, row: int
+    ) -> NDArray[np.float32]:
+        self.passes += 1
+        span = Span(row, range(first, last), text[first:last].tolist(), wanted)
+        return self._network.forward([span])[row].logits
+
+
+def supervisor_of(folder: str) -> Network:
+    """The causal model of a folder, read once for all that ask for it.
+
+    Raises: `ModelNotFound` for a folder without a model, `CapabilityError` for a broken one.
+    """
+    path = Path(folder).expanduser()
+    if not (path / "config.json").is_file():
+        raise ModelNotFound(
+            f"there is no supervisor at {folder}",
+            hint="give `supervisor` the folder of a causal model with the same tokenizer",
+        )
+    return _loaded(path.resolve())
+
+
+@lru_cache(maxsize=_LOADED)
+def _loaded(path: Path) -> Network:
+    try:
+        return Network.load(path, NetworkOptions())
+    except CapabilityError:
+        raise
+    except Exception as error:
+        raise CapabilityError(f"the supervisor at {path} cannot be read: {error}") from error
