@@ -1,0 +1,114 @@
+"""Write all slots at every pass, and keep none for good until the text stands still.
+
+Serves models whose undecided slots hold noise, and masked models, whose slots are masked again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.decoding.diffusion.action import Action, Writing
+from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
+from weft.decoding.diffusion.policies.ranking import at_step
+from weft.decoding.diffusion.policy import Need
+from weft.decoding.diffusion.query import Soft
+from weft.decoding.diffusion.stats import Drawn, Stats
+from weft.decoding.speculative.chance import Chance, Keyed
+
+
+@dataclass(frozen=True, slots=True)
+class UniformState:
+    """Denoising from uniform noise with entropy-bounded acceptance (DiffusionGemma).
+
+    At every pass logits are divided by a temperature that falls from `first` to `last`. Slots are
+    sorted by entropy, and the largest prefix in which the entropies before a slot sum to at most
+    `bound` nats is accepted: those hold their tokens in the next pass, the others noise. It ends
+    when the likeliest tokens did not change for `still` passes and the mean entropy is below
+    `calm`, or after `steps` passes.
+
+    `parts`: how many tokens of the last prediction an open slot is read as a mixture of in the
+    next pass (self-conditioning); None: none.
+    """
+
+    steps: int = 48
+    first: float = 0.8
+    last: float = 0.4
+    bound: float = 0.1
+    still: int = 1
+    calm: float = 0.005
+    parts: int | None = None
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return frozenset() if self.parts is None else frozenset({"distribution"})
+
+    def begin(self, canvas: Canvas, traits: Traits) -> _Settling:
+        return _Settling(self, canvas, traits)
+
+    def most_forwards(self, _slots: int) -> int:
+        return self.steps
+
+
+class _Settling:
+    def __init__(self, settings: UniformState, canvas: Canvas, traits: Traits) -> None:
+        self._settings, self._mask = settings, traits.mask_id
+        allowed = np.ones(traits.vocabulary, dtype=np.bool_)
+        allowed[sorted(traits.banned)] = False
+        self._law = allowed / allowed.sum()
+        self._likeliest: NDArray[np.int64] | None = None
+        self._calm = 0
+        slots = np.flatnonzero(canvas.undecided)
+        # before the first prediction there is no chance of the row's: all begin alike
+        canvas.renoise(slots, self._noise(slots, canvas, Keyed(0)))
+
+    def adjust(
+        self, logits: NDArray[np.float32], _slots: Slots, canvas: Canvas
+    ) -> NDArray[np.float32]:
+        rules = self._settings
+        share = min(1.0, canvas.step_in_block / max(1, rules.steps - 1))
+        return logits / np.float32(rules.first + (rules.last - rules.first) * share)
+
+    def propose(self, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+        rules, slots = self._settings, stats.slots[stats.open]
+        likeliest = stats.top_ids[stats.open, 0]
+        before, self._likeliest = self._likeliest, likeliest
+        if canvas.step_in_block == 0 or before is None or len(before) != len(likeliest):
+            self._calm = 0
+        else:
+            self._calm = self._calm + 1 if (before == likeliest).all() else 0
+        calm = self._calm >= rules.still and stats.entropy[stats.open].mean() < rules.calm
+        if calm or canvas.step_in_block + 1 >= rules.steps:
+            return Action(commit=Writing.of(slots, likeliest))
+        accepted = self._accepted(stats.entropy[stats.open])
+        ids = np.where(accepted, drawn.ids[stats.open], self._noise(slots, canvas, drawn.chance))
+        return Action(renoise=Writing.of(slots, ids), soft=self._soft(stats), again=True)
+
+    def _accepted(self, entropy: NDArray[np.float64]) -> Bits:
+        order = np.argsort(entropy, kind="stable")
+        before = np.concatenate([[0.0], entropy[order].cumsum()[:-1]])
+        accepted = np.zeros(len(entropy), dtype=np.bool_)
+        accepted[order] = before <= self._settings.bound
+        return accepted
+
+    def _noise(self, slots: Slots, canvas: Canvas, chance: Chance) -> NDArray[np.int64]:
+        if self._mask is not None:
+            return np.full(len(slots), self._mask, dtype=np.int64)
+        at = at_step(canvas.step) + slots - canvas.first
+        return np.array([chance.token(self._law, int(n)) for n in at], dtype=np.int64)
+
+    def _soft(self, stats: Stats) -> Soft | None:
+        parts = self._settings.parts
+        return None if parts is None else mixture(stats, parts)
+
+
+def mixture(stats: Stats, parts: int) -> Soft:
+    """The open slots as mixtures of their `parts` likeliest tokens; `stats` holds all."""
+    assert stats.logp is not None
+    logp = stats.logp[stats.open]
+    ids = np.argsort(-logp, axis=1, kind="stable")[:, :parts].astype(np.int64)
+    weights = np.exp(np.take_along_axis(logp, ids, axis=1).astype(np.float64))
+    return Soft(stats.slots[stats.open], ids, weights / weights.sum(axis=1, keepdims=True))

@@ -1,0 +1,1 @@
+"""When a text has ended before its canvas is full."""
