@@ -25,7 +25,7 @@ REFUSED = {
     "lokup": ("no decoder 'lokup'", "did you mean 'lookup'"),
     "threshold:": ("no use for ''", "write threshold:THRESHOLD"),
     "threshold,": ("has no value", "name=value"),
-    "threshold:nope=3": ("no option 'nope'", "it has: threshold"),
+    "threshold:nope=3": ("no option 'nope'", "threshold"),
     "sequential:3": ("no use for '3'", "write sequential"),
     "": ("no decoder ''", "for diffusion models: sequential"),
 }

@@ -8,12 +8,16 @@ from weft.decoding.diffusion.catalogue import preset
 from weft.decoding.diffusion.preset import DiffusionPreset
 from weft.decoding.option_text import read_pairs
 
+_BLOCK = "block"
+"""An option of most of them, and the main one of none."""
+
 
 def parse_diffusion(text: str) -> DecodeSpec:
     """The decoder that `text` names: `NAME[:VALUE][,option=value]...`.
 
-    VALUE is that of the decoder's first option; `NAME:option=value` is understood, too. All that is
-    not plain decoding may write another text than it, and comes as `Lossy`.
+    VALUE is that of the decoder's first option but the size of blocks; `NAME:option=value` is
+    understood, too. All that is not plain decoding may write another text than it, and comes as
+    `Lossy`.
 
     Raises: `SpecError` for a name or an option that no diffusion decoder has.
     """
@@ -31,12 +35,14 @@ def _pair(chosen: DiffusionPreset, words: list[str]) -> str:
     word = ":".join(words)  # a folder may have one
     if "=" in word:
         return word
-    if not chosen.options or not word:
+    own = [name for name in chosen.options if name != _BLOCK]
+    if not own or not word:
         raise SpecError(f"the decoder {chosen.name!r} has no use for {word!r}", hint=_form(chosen))
-    return f"{chosen.options[0]}={word}"
+    return f"{own[0]}={word}"
 
 
 def _form(chosen: DiffusionPreset) -> str:
-    first = f"[:{chosen.options[0].upper()}]" if chosen.options else ""
-    further = "".join(f"[,{name}=…]" for name in chosen.options[1:])
+    own = [name for name in chosen.options if name != _BLOCK]
+    first = f"[:{own[0].upper()}]" if own else ""
+    further = "".join(f"[,{name}=…]" for name in chosen.options if name not in own[:1])
     return f"write {chosen.name}{first}{further}"

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 from weft.core.errors import CapabilityError, ModelNotFound, ModelUnavailable
 from weft.core.ports.model import Capabilities, Layout, ModelEvent, ModelRequest
 from weft.core.values import Completion, Message
+from weft.decoding.diffusion.models import is_diffusion, tokenizer_folder
 from weft.serving.deadline import Deadline
+from weft.serving.local.diffusion.refusals import check_possible as check_diffusion
 from weft.serving.local.failure import converted
 from weft.serving.local.gathering import Gathering
 from weft.serving.local.options import LocalOptions
@@ -22,7 +24,7 @@ from weft.serving.local.worker import Worker
 from weft.serving.weights import locate
 
 if TYPE_CHECKING:
-    from weft.serving.local.batcher import Batcher
+    from weft.serving.local.batch import Batching
     from weft.serving.local.tokens import Tokens
 
 T = TypeVar("T")
@@ -49,6 +51,10 @@ class LocalModel:
     what running and recent requests have computed of it. `extra` takes `ignore_eos`: write on to
     `max_tokens`.
 
+    A diffusion model fills an answer in, several tokens a step where its decoder is told to, and
+    streams it block by block. It has no log probabilities of a text, takes no placement and joins
+    no group; its completions say in `denoised` how many forwards they took.
+
     Raises: `ModelNotFound` when `name_or_path` leads to no model.
     """
 
@@ -61,6 +67,7 @@ class LocalModel:
     ) -> None:
         self.options = options or LocalOptions()
         self.path = locate(name_or_path, home=home)
+        self.diffuses = is_diffusion(self.path)
         self._worker = Worker(self._load)
         self._tokens: Tokens | None = None
         self._reading = threading.Lock()
@@ -82,6 +89,15 @@ class LocalModel:
         return self._worker.running
 
     async def capabilities(self) -> Capabilities:
+        if self.diffuses:
+            return Capabilities(
+                token_ids=True,
+                prompt_token_ids=True,
+                priority=True,
+                continuation=True,
+                stop_token_ids=True,
+                max_context_tokens=self._context_tokens(),
+            )
         return Capabilities(
             structured_output=True,
             logprobs=True,
@@ -100,15 +116,9 @@ class LocalModel:
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self._check_open()
-        if request.tools:
-            raise CapabilityError(
-                "a local model does not call tools",
-                hint="ask for JSON with a schema, or serve the model through an endpoint",
-            )
-        if request.adapter is not None:
-            raise CapabilityError("a local model has no adapters", hint="serve it with vLLM")
-        if request.top_logprobs > _TOP_LOGPROBS:
-            raise CapabilityError(f"a local model reports at most {_TOP_LOGPROBS} top_logprobs")
+        _check_possible(request)
+        if self.diffuses:
+            check_diffusion(request)
         deadline = Deadline(request.timeout_s)
         ticket = Ticket(request, asyncio.get_running_loop())
         timer = self._enter(ticket)
@@ -169,12 +179,15 @@ class LocalModel:
                 try:
                     from weft.serving.local.tokens import Tokens
 
-                    self._tokens = Tokens.read(self.path)
+                    self._tokens = Tokens.read(self._tokenizer_folder())
                 except ImportError as error:
                     raise _needs(error) from error
                 except (OSError, ValueError) as error:
                     raise converted("the tokenizer cannot be read", error) from error
             return self._tokens
+
+    def _tokenizer_folder(self) -> Path:
+        return tokenizer_folder(self.path, locate) if self.diffuses else self.path
 
     def _check_open(self) -> None:
         if self._closed:
@@ -184,12 +197,28 @@ class LocalModel:
         sizes = [self.options.max_context_tokens, _trained_context(self.path)]
         return min((size for size in sizes if size is not None), default=None)
 
-    def _load(self) -> Batcher:
+    def _load(self) -> Batching:
         try:
+            if self.diffuses:
+                from weft.serving.local.diffusion.batcher import DiffusionBatcher
+
+                return DiffusionBatcher.load(self.path, self.options)
             from weft.serving.local.batcher import Batcher
         except ImportError as error:
             raise _needs(error) from error
         return Batcher.load(self.path, self.options)
+
+
+def _check_possible(request: ModelRequest) -> None:
+    if request.tools:
+        raise CapabilityError(
+            "a local model does not call tools",
+            hint="ask for JSON with a schema, or serve the model through an endpoint",
+        )
+    if request.adapter is not None:
+        raise CapabilityError("a local model has no adapters", hint="serve it with vLLM")
+    if request.top_logprobs > _TOP_LOGPROBS:
+        raise CapabilityError(f"a local model reports at most {_TOP_LOGPROBS} top_logprobs")
 
 
 def _needs(error: ImportError) -> CapabilityError:

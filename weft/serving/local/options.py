@@ -20,6 +20,7 @@ class LocalOptions(NetworkOptions):
     always fits.
     decode: the decoder of requests that name none (see `weft.decoding.speculative.presets`).
     group_wait_s: how long a worker of concurrent attention waits for the others of its group.
+    canvas_tokens: slots that a diffusion model's answer begins with, and grows by up to max_tokens.
     max_string_chars, max_items: bounds put on strings and arrays of a schema that has none, so that
     a small model cannot write one for ever. None puts none.
 
@@ -34,6 +35,7 @@ class LocalOptions(NetworkOptions):
     max_items: int | None = None
     decode: DecodeSpec = AUTOREGRESSIVE
     group_wait_s: float = 30.0
+    canvas_tokens: int = 64
 
     def __post_init__(self) -> None:
         NetworkOptions.__post_init__(self)  # slots make another class of it: no bare super()
@@ -44,6 +46,7 @@ class LocalOptions(NetworkOptions):
             "cache_tokens": self.cache_tokens,
             "max_string_chars": self.max_string_chars,
             "max_items": self.max_items,
+            "canvas_tokens": self.canvas_tokens,
         }
         for name, size in sizes.items():
             if size is not None and size < 1:

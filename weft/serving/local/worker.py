@@ -14,7 +14,7 @@ from weft.serving.local.failure import converted
 from weft.serving.local.ticket import Ticket
 
 if TYPE_CHECKING:
-    from weft.serving.local.batcher import Batcher
+    from weft.serving.local.batch import Batching
 
 
 class Worker:
@@ -24,13 +24,13 @@ class Worker:
     closed stream ends its row before the next step.
     """
 
-    def __init__(self, load: Callable[[], Batcher]) -> None:
+    def __init__(self, load: Callable[[], Batching]) -> None:
         self._load = load
         self._lock = threading.Lock()
         self._arrived: list[tuple[Ticket, ...]] = []
         self._thread: threading.Thread | None = None
         self._closed: WeftError | None = None
-        self._batcher: Batcher | None = None
+        self._batcher: Batching | None = None
 
     @property
     def forwards(self) -> int:
@@ -98,7 +98,7 @@ class Worker:
         for tickets in arrived:
             batcher.add(*tickets)
 
-    def _step(self, batcher: Batcher) -> None:
+    def _step(self, batcher: Batching) -> None:
         try:
             batcher.step()
         except BaseException as error:  # noqa: BLE001 - converted, and told to all who wait

@@ -1,0 +1,165 @@
+"""One request to a diffusion model while it runs: what is released of it, and when it ends.
+
+Stands around its `Denoising`, so that what a policy, a filter or a guard raises ends this request
+and no other. Knows nothing of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from weft.core.ports.model import Prefilled
+from weft.core.values import Completion, Denoised, FinishReason, Usage
+from weft.decoding.diffusion.denoising import Denoising, Logits
+from weft.decoding.diffusion.query import Query
+from weft.serving.local.answer import Answer, Drawn
+from weft.serving.local.failure import converted
+from weft.serving.local.ticket import Ticket
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What a completion says of the model, and of the decoder: by name, and whether it is plain."""
+
+    model: str
+    method: str
+    lossless: bool
+
+
+class DiffusionRow:
+    """`begin` makes the writing of its canvas, in a row of the adapter's cache.
+
+    done         the request has its completion, or its error
+    most_tokens  how many tokens it can come to hold, its prompt included
+    """
+
+    def __init__(
+        self,
+        ticket: Ticket,
+        prompt: Sequence[int],
+        most_tokens: int,
+        begin: Callable[[int], Denoising],
+        answer: Answer,
+        labels: Labels,
+        stop_ids: frozenset[int] = frozenset(),
+    ) -> None:
+        self.ticket = ticket
+        self.done = False
+        self.number: int | None = None
+        self.most_tokens = most_tokens
+        self._prompt = tuple(prompt)
+        self._begin = begin
+        self._answer = answer
+        self._labels = labels
+        self._stop_ids = stop_ids
+        self._denoising: Denoising | None = None
+        self._prefilled = False
+
+    @property
+    def over(self) -> bool:
+        return self.done
+
+    def start(self, number: int) -> None:
+        """Begin, in row `number` of the cache."""
+        self.number = number
+        self._denoising = self._bearing(lambda: self._begin(number))
+        self._tell()  # there may be nothing to fill
+
+    def queries(self) -> tuple[Query, ...]:
+        """See `Denoises`; none of a request that fails while it is asked."""
+        denoising = self._denoising
+        return () if denoising is None else self._bearing(denoising.queries) or ()
+
+    def settle(self, answers: Sequence[Logits]) -> None:
+        """See `Denoises`. Hands on what can be shown since, and the completion."""
+        denoising = self._denoising
+        if denoising is not None and answers:
+            self._bearing(lambda: denoising.settle(answers))
+            self._tell()
+
+    def _bearing(self, work: Callable[[], T]) -> T | None:
+        """What comes of `work`; where it raises, the request ends with that."""
+        try:
+            return work()
+        except BaseException as error:  # noqa: BLE001 - one row's failure is not its neighbours'
+            self.done = True
+            self.ticket.put(converted("the answer cannot be continued", error))
+            return None
+
+    def _tell(self) -> None:
+        denoising = self._denoising
+        if denoising is not None and not self.done:
+            self._bearing(lambda: self._report(denoising))
+
+    def _report(self, denoising: Denoising) -> None:
+        if not self._prefilled and denoising.counters.passes:
+            self.ticket.put(Prefilled(self._prompt))
+            self._prefilled = True
+        self._read(denoising)
+        reason = denoising.finish if self._answer.stopped is None else "stop"
+        if reason is None:
+            delta = self._answer.delta()
+        else:
+            self.done = True
+            kept = len(self._answer.token_ids)
+            stop = self._terminator(denoising)
+            self._answer.finish()
+            delta = self._answer.last_delta()
+        if delta is not None:
+            self.ticket.put(delta)
+        if reason is not None:
+            self.ticket.put(self._completion(denoising, reason, kept, stop))
+
+    def _read(self, denoising: Denoising) -> None:
+        """Take what was released since the last time, as far as a stop text."""
+        for token in denoising.kept[len(self._answer.token_ids) :].tolist():
+            if self._answer.stopped is not None:
+                return
+            self._answer.add(Drawn(token))
+
+    def _terminator(self, denoising: Denoising) -> str | int | None:
+        """What of the request ended the answer; a token of it is then the last of the ids."""
+        canvas, end = denoising.canvas, denoising.end
+        if self._answer.stopped is not None:
+            return self._answer.stopped
+        if denoising.finish == "stop" and end < canvas.length:
+            token = int(canvas.ids[end])
+            if token in self._stop_ids:
+                self._answer.add(Drawn(token), silent=True)
+                return token
+        return None
+
+    def _completion(
+        self, denoising: Denoising, reason: FinishReason, kept: int, stop: str | int | None
+    ) -> Completion:
+        """`kept` tokens are the answer, without its terminator."""
+        counters, canvas = denoising.counters, denoising.canvas
+        return Completion(
+            text=self._answer.text,
+            finish_reason=reason,
+            token_ids=tuple(self._answer.token_ids),
+            usage=Usage(
+                prompt_tokens=len(self._prompt),
+                completion_tokens=kept,
+                requests=1,
+                forwards=counters.forwards,
+            ),
+            model=self._labels.model,
+            stop=stop,
+            denoised=Denoised(
+                method=self._labels.method,
+                forwards=counters.forwards,
+                kept=kept,
+                discarded=max(0, counters.kept + counters.discarded - kept),
+                query_tokens=counters.tokens,
+                blocks=canvas.block + 1,
+                edits=counters.edits,
+                remasks=counters.remasks,
+                by_kind=tuple(sorted(counters.passes.items())),
+                lossless=self._labels.lossless,
+            ),
+        )
