@@ -39,10 +39,17 @@ class Tokens:
         return cls(AutoTokenizer.from_pretrained(path, local_files_only=True))
 
     def encode(self, text: str) -> list[int]:
-        """The token ids of `text`; adds none, reads special tokens that are spelt out."""
-        ids: list[int] = self._tokenizer.backend_tokenizer.encode(
-            text, add_special_tokens=False
-        ).ids
+        """The token ids of `text`; adds none, reads special tokens that are spelt out.
+
+        Raises: `ModelRequestError` for a text that the tokenizer has no tokens for.
+        """
+        try:
+            found = self._tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
+        except Exception as error:  # the library raises nothing more exact
+            raise ModelRequestError(
+                f"the tokenizer cannot read this text: {error}", hint="it may know no such words"
+            ) from error
+        ids: list[int] = found.ids
         return ids
 
     def encode_plain(self, text: str) -> list[int]:

@@ -66,7 +66,7 @@ class DiffusionBatcher:
                 heapq.heappush(self._waiting, entry)
 
     def step(self) -> None:
-        """Let cancelled rows go, take waiting ones in, make one forward, hand on what came of it."""
+        """Drop cancelled rows, take waiting ones in, make one forward, hand on what came of it."""
         self._drop_cancelled()
         self._admit()
         self.forwards += denoise(self.rows, self._adapter)
