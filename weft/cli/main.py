@@ -28,6 +28,8 @@ from weft.cli.commands.serve import serve
 from weft.cli.commands.stop import stop
 from weft.cli.commands.think import HELP as THINK_HELP
 from weft.cli.commands.think import think
+from weft.cli.commands.train_diffusion import HELP as TRAIN_DIFFUSION_HELP
+from weft.cli.commands.train_diffusion import train_diffusion
 from weft.cli.commands.train_drafter import HELP as TRAIN_HELP
 from weft.cli.commands.train_drafter import train_drafter
 from weft.cli.commands.version import show_version, version
@@ -62,6 +64,7 @@ app.command("gateway", help=GATEWAY_HELP)(gateway)
 app.command("mcp", help=MCP_HELP)(mcp)
 app.command("plan-serve")(plan_serve)
 app.command("train-drafter", help=TRAIN_HELP)(train_drafter)
+app.command("train-diffusion", help=TRAIN_DIFFUSION_HELP)(train_diffusion)
 for _command in (check, decoders, doctor, graph, init, schema, version):
     app.command()(_command)
 app.add_typer(model, name="model")

@@ -7,16 +7,9 @@ from pathlib import Path
 from weft.decoding.speculative.train.distil import Writing
 from weft.decoding.speculative.train.kind import Kind
 from weft.decoding.speculative.train.kinds import KINDS, kind_of
-from weft.decoding.speculative.train.session import (
-    STARTER,
-    Measures,
-    News,
-    Order,
-    Trained,
-    Writes,
-    train,
-)
+from weft.decoding.speculative.train.session import STARTER, Order, Trained, train
 from weft.decoding.train.frame import Progress
+from weft.decoding.train.news import Measures, News, Writes
 from weft.serving.weights import locate
 
 __all__ = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +18,10 @@ from weft.cli.text import clean
 from weft.core.errors import InputError
 
 if TYPE_CHECKING:
+    from weft.workflow import diffusion_training, drafters
     from weft.workflow.drafters import Order, Trained
+
+    Trainable = drafters.Kind | diffusion_training.Kind
 
 _STATUS = "\n".join(
     f"  {code:<5d}{MEANINGS[code]}"
@@ -92,7 +96,9 @@ def train_drafter(
     """See `HELP`."""
     with complaints(debug=debug, as_json=as_json):
         if list_all:
-            _print_kinds(as_json=as_json)
+            from weft.workflow.drafters import all_kinds
+
+            print_kinds(all_kinds(), as_json=as_json)
             return
         missing = [
             name
@@ -117,7 +123,7 @@ def train_drafter(
             corpus=corpus,
             writing=Writing(max_tokens=max_tokens, temperature=temperature, seed=seed),
             schedule={name: value for name, value in schedule.items() if value is not None},
-            settings=_numbers(settings or []),
+            settings=whole_numbers(settings or []),
             threads=threads,
             device=device,
         )
@@ -159,7 +165,7 @@ def _print(trained: Trained) -> None:
             typer.echo(f"  {distance} further on: {row[0]:.1%} / {sum(row):.1%}")
 
 
-def _numbers(texts: list[str]) -> dict[str, int]:
+def whole_numbers(texts: list[str]) -> dict[str, int]:
     """Whole numbers by name. Raises: `InputError`, `typer.BadParameter`."""
     found = {}
     for name, text in pairs(texts, "--set").items():
@@ -170,10 +176,8 @@ def _numbers(texts: list[str]) -> dict[str, int]:
     return found
 
 
-def _print_kinds(*, as_json: bool) -> None:
-    from weft.workflow.drafters import all_kinds
-
-    kinds = all_kinds()
+def print_kinds(kinds: Sequence[Trainable], *, as_json: bool) -> None:
+    """What can be trained, with its settings."""
     if as_json:
         rows = [{"name": k.name, "summary": k.summary, "settings": dict(k.settings)} for k in kinds]
         typer.echo(json.dumps(rows))

@@ -117,8 +117,19 @@ class Progress:
         return (self.steps - self.step) * self.elapsed_s / self.done_here
 
 
+Optimising = Callable[[Mapping[str, torch.nn.Parameter], Schedule], torch.optim.Optimizer]
+"""Makes what moves parameters, given by name. Of each it may remember tensors only."""
+
+
+def _adamw(learnt: Mapping[str, torch.nn.Parameter], schedule: Schedule) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(
+        learnt.values(), lr=schedule.rate, betas=(0.9, 0.95), weight_decay=schedule.decay
+    )
+
+
 class Trainer(Generic[BatchT]):
-    """Teaches a lesson with AdamW. `step` counts the steps that are done.
+    """Teaches a lesson, with AdamW where no other `optimiser` is given. `step` counts the steps
+    that are done.
 
     The parameters, those of the optimiser and `step` stand in the file `checkpoint`, once there is
     one.
@@ -131,6 +142,7 @@ class Trainer(Generic[BatchT]):
         schedule: Schedule,
         checkpoint: Path,
         clock: Callable[[], float] = time.monotonic,
+        optimiser: Optimising | None = None,
     ) -> None:
         self.step = 0
         self._lesson = lesson
@@ -139,9 +151,7 @@ class Trainer(Generic[BatchT]):
         self._checkpoint = checkpoint
         self._clock = clock
         self._learnt = dict(lesson.module.named_parameters())
-        self._optimiser = torch.optim.AdamW(
-            self._learnt.values(), lr=schedule.rate, betas=(0.9, 0.95), weight_decay=schedule.decay
-        )
+        self._optimiser = (optimiser or _adamw)(self._learnt, schedule)
 
     def run(
         self,
@@ -223,15 +233,23 @@ class Trainer(Generic[BatchT]):
                 yield f"{key}.{name}", value
 
     def _take(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        state = {}
-        for number, (name, parameter) in enumerate(self._learnt.items()):
+        state: dict[int, dict[str, torch.Tensor]] = {}
+        numbers = self._numbers()
+        for name, parameter in self._learnt.items():
             stored = tensors[f"learnt.{name}"]
             if stored.shape != parameter.shape:
                 raise ValueError(f"{name} is {list(stored.shape)}, not {list(parameter.shape)}")
             with torch.no_grad():
                 parameter.copy_(stored)
-            keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"{key}.{name}" in tensors]
-            if keys:  # none for what no loss has reached yet
-                state[number] = {key: tensors[f"{key}.{name}"] for key in keys}
+        for full, tensor in tensors.items():
+            key, _, name = full.partition(".")
+            if key != "learnt":  # there is nothing of what no loss has reached yet
+                state.setdefault(numbers[name], {})[key] = tensor
         groups = self._optimiser.state_dict()["param_groups"]
         self._optimiser.load_state_dict({"state": state, "param_groups": groups})
+
+    def _numbers(self) -> dict[str, int]:
+        """By which numbers the optimiser knows the parameters."""
+        names = {id(parameter): name for name, parameter in self._learnt.items()}
+        known = (p for group in self._optimiser.param_groups for p in group["params"])
+        return {names[id(parameter)]: number for number, parameter in enumerate(known)}

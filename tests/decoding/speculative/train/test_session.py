@@ -10,16 +10,9 @@ from weft.core.errors import InputError
 from weft.decoding.network.network import Network
 from weft.decoding.speculative import artefact
 from weft.decoding.speculative.train.distil import Writing
-from weft.decoding.speculative.train.session import (
-    CHECKPOINT,
-    Measures,
-    News,
-    Order,
-    Trained,
-    Writes,
-    train,
-)
+from weft.decoding.speculative.train.session import CHECKPOINT, Order, Trained, train
 from weft.decoding.train.frame import Progress
+from weft.decoding.train.news import Measures, News, Writes
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from weft.decoding.speculative.train.prompts import Tokenizer, read_prompts
 from weft.decoding.speculative.train.starter import starter_prompts
 from weft.decoding.speculative.train.teacher import Teacher
 from weft.decoding.train.frame import Progress, Schedule, Trainer
+from weft.decoding.train.news import Measures, News, Writes
 
 STARTER: Final = "starter"
 """Stands for the prompts that come with weft."""
@@ -54,21 +55,6 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Writes:
-    """The target is writing: so many of so many texts are there."""
-
-    done: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class Measures:
-    """The training is over; the drafter is measured on `texts` that it did not learn from."""
-
-    texts: int
-
-
-@dataclass(frozen=True, slots=True)
 class Trained:
     """The drafter in `folder`. `loss` is that of its last step, None when none was left to do."""
 
@@ -79,9 +65,6 @@ class Trained:
     texts: int
     answer_tokens: int
     settings: Mapping[str, object]
-
-
-News = Writes | Progress | Measures
 
 
 def train(

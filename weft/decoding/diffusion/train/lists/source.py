@@ -1,0 +1,121 @@
+"""Batches of questions and answers, made on the fly. All texts of a batch fill the same slots.
+
+What an answer leaves of its canvas is filled with EOS, so no batch needs padding. Knows no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from weft.decoding.diffusion.oracle import vocabulary as words
+from weft.decoding.diffusion.oracle.asking import asked
+from weft.decoding.diffusion.oracle.languages import LANGUAGES
+from weft.decoding.diffusion.train.lists.drawing import drawn_answer, drawn_question
+
+LONGEST: Final = 40
+"""Slots of the longest canvas that is learnt: question, answer and what is left of it."""
+_EMPTY: Final = (0.35, 0.3, *(0.04,) * 5, *(0.01,) * 10)
+"""How often a canvas has 0, 1, 2.. slots more than the answer needs, before division."""
+_SIZES: Final = {3: 1.0, 4: 1.0, 5: 1.0, 6: 1.3}
+_OFTEN: Final = {
+    "sort": 2.0,
+    "replace_index": 1.5,
+    "insert_index": 1.5,
+    "remove_index": 1.5,
+    "choose_any": 0.2,
+    "pair_match": 0.2,
+    "latin_row": 0.5,
+    "latin_square": 0.3,
+    "parity": 0.3,
+    "brackets": 0.3,
+    "words_to_sentence": 0.5,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """How often an operation is asked, and about how many items: numbers before division."""
+
+    operations: Mapping[str, float] = field(
+        default_factory=lambda: {name: _OFTEN.get(name, 1.0) for name in LANGUAGES}
+    )
+    sizes: Mapping[int, float] = field(default_factory=lambda: dict(_SIZES))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Texts:
+    """Questions with answers, side by side.
+
+    tokens  [texts, slots]: ids
+    answer  [texts, slots]: whether the slot is of the answer, the EOS after it not included
+    end     [texts, slots]: whether it is one of the EOS after the answer
+    """
+
+    tokens: torch.Tensor
+    answer: torch.Tensor
+    end: torch.Tensor
+
+    @property
+    def learnt_tokens(self) -> int:
+        """Those of answers, and the EOS after them."""
+        return int((self.answer | self.end).sum())
+
+
+class ListSource:
+    """Draws texts of a mix of operations; those held out are never drawn."""
+
+    def __init__(self, mix: Mix | None = None) -> None:
+        shapes = _shapes(mix or Mix())
+        self._shapes = [(name, n) for name, n, _, _, _ in shapes]
+        weights = np.array([weight for *_, weight in shapes])
+        fills = np.array([prompt + answer for _, _, prompt, answer, _ in shapes])
+        empty = np.array(_EMPTY)
+        self._weights = np.zeros((LONGEST + 1, len(shapes)))  # of a shape in a canvas of so many
+        for at, (fill, weight) in enumerate(zip(fills, weights, strict=True)):
+            room = empty[: LONGEST + 1 - fill]
+            self._weights[fill : fill + len(room), at] = weight * room
+
+    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> Texts:
+        """`texts` of them in canvases of equal length, of at most `longest` slots."""
+        weights = self._weights[: longest + 1]
+        sums = weights.sum(axis=1)
+        slots = int(chance.choice(len(sums), p=sums / sums.sum()))
+        chosen = chance.choice(len(self._shapes), texts, p=weights[slots] / sums[slots])
+        tokens = np.full((texts, slots), words.EOS, dtype=np.int64)
+        starts = np.zeros(texts, dtype=np.int64)
+        ends = np.zeros(texts, dtype=np.int64)
+        for row, number in enumerate(chosen):
+            operation, n = self._shapes[number]
+            question = drawn_question(operation, n, chance)
+            text = (*question.prompt, *drawn_answer(question, chance))
+            tokens[row, : len(text)] = text
+            starts[row], ends[row] = len(question.prompt), len(text)
+        return _texts(tokens, starts, ends)
+
+
+def _texts(tokens: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Texts:
+    at = np.arange(tokens.shape[1])
+    after = at >= ends[:, None]
+    answer = (at >= starts[:, None]) & ~after
+    return Texts(torch.from_numpy(tokens), torch.from_numpy(answer), torch.from_numpy(after))
+
+
+def _shapes(mix: Mix) -> list[tuple[str, int, int, int, float]]:
+    """Operation, items, slots of the prompt, of the answer, and how often."""
+    found = []
+    chance = np.random.default_rng(0)
+    for name, often in mix.operations.items():
+        language = LANGUAGES[name]
+        for n, weight in mix.sizes.items():
+            if language.shortest <= n <= language.longest:
+                question = asked(name, n, chance)
+                prompt, answer = len(question.prompt), language.length(question)
+                if prompt + answer <= LONGEST:
+                    found.append((name, n, prompt, answer, often * weight))
+    return found

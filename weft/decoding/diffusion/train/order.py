@@ -1,0 +1,114 @@
+"""What is asked of a training of diffusion models, what comes of it, and the folder it works in.
+
+Knows no kind of training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from weft.core.errors import InputError
+from weft.decoding.train.frame import Schedule
+from weft.decoding.train.news import News
+
+CHECKPOINT: Final = "checkpoint.safetensors"
+CONFIG: Final = "config.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`schedule` and `settings` replace what a kind has of itself.
+
+    variant   of the list model
+    model     what is learnt from, begun with, or trained on; which of these is for the kind
+    data      the texts, where a kind needs some
+    """
+
+    kind: str
+    out: Path
+    variant: str | None = None
+    model: Path | None = None
+    data: str | None = None
+    schedule: Mapping[str, int | float] = field(default_factory=dict)
+    settings: Mapping[str, int] = field(default_factory=dict)
+    threads: int | None = None
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What lies in `folder`. `loss`: of the last step, None when none was left to do. `measured`:
+    lines for people, on texts that were not learnt from.
+    """
+
+    kind: str
+    folder: Path
+    steps: int
+    loss: float | None
+    measured: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """Who is told, and who may stop it after a step."""
+
+    on_news: Callable[[News], None] = lambda _news: None
+    stop: Callable[[], bool] = lambda: False
+
+
+Training = Callable[[Order, bool, Hearing], Trained | None]
+"""Given an order, and whether to go on with one that was stopped. None: stopped again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`settings` are whole numbers with their defaults; `schedule` suits them.
+
+    `train` raises `InputError`, `CapabilityError` for a model it is not for, and `OSError`.
+    """
+
+    name: str
+    summary: str
+    schedule: Schedule
+    settings: Mapping[str, int]
+    train: Training
+
+    def scheduled(self, order: Order) -> Schedule:
+        """Raises: `InputError` for values that cannot be."""
+        try:
+            return replace(self.schedule, **order.schedule)  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise InputError(str(error)) from error
+
+    def set_to(self, order: Order) -> dict[str, int]:
+        """All settings. Raises: `InputError` for others, or below 0."""
+        for name, value in order.settings.items():
+            if name not in self.settings:
+                there = ", ".join(sorted(self.settings)) or "none"
+                raise InputError(f"{self.name} has no setting {name!r}", hint=f"there is {there}")
+            if value < 0:
+                raise InputError(f"{name} must be a whole number from 0, not {value!r}")
+        return {**self.settings, **order.settings}
+
+
+def open_folder(order: Order, resume: bool) -> None:
+    """Make the folder, unless something of value is there. Raises: `InputError`, `OSError`."""
+    out = order.out
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is no folder")
+    if (out / CONFIG).exists():
+        raise InputError(f"{out} holds a model already", hint="name another folder")
+    if resume != (out / CHECKPOINT).exists():
+        there = "no training to go on with" if resume else "a training that has not ended"
+        hint = "without --resume one begins" if resume else "--resume goes on with it"
+        raise InputError(f"{out} holds {there}", hint=hint)
+    try:
+        torch.empty(0, device=order.device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"this torch cannot compute on {order.device!r}: {error}") from error
+    out.mkdir(parents=True, exist_ok=True)

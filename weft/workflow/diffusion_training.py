@@ -1,0 +1,22 @@
+"""Training of diffusion models, for the command line: see `weft.decoding.diffusion.train`."""
+
+from __future__ import annotations
+
+from weft.decoding.diffusion.train.kinds import KINDS, kind_of
+from weft.decoding.diffusion.train.order import Hearing, Kind, Order, Trained
+from weft.workflow.drafters import model_folder
+
+__all__ = ["Hearing", "Kind", "Order", "Trained", "all_kinds", "model_folder", "train"]
+
+
+def all_kinds() -> list[Kind]:
+    """What can be trained, by name."""
+    return [kind_of(name) for name in sorted(KINDS)]
+
+
+def train(order: Order, *, resume: bool, hearing: Hearing) -> Trained | None:
+    """None when `hearing.stop` said so: what there is by then is kept for `resume`.
+
+    Raises: `InputError`, `CapabilityError` for a model it is not for, `OSError`.
+    """
+    return kind_of(order.kind).train(order, resume, hearing)
