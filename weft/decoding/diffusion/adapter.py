@@ -25,6 +25,8 @@ class Traits:
                of `block` slots counted from slot 0; causal_encoder: what is decided is read
                causally, the window sees all
     shifted    the raw logits of a slot predict the next one; adapters align them
+    digest     of its embeddings, where that is known: what was trained for one model is refused
+               for another
     """
 
     vocabulary: int
@@ -34,6 +36,7 @@ class Traits:
     attention: Attention = "full"
     block: int = 0
     shifted: bool = False
+    digest: str = ""
 
     def __post_init__(self) -> None:
         if (self.attention == "block_causal") != (self.block > 0):

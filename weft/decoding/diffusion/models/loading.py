@@ -6,7 +6,7 @@ Runs no code that comes with a model, and reads no pickles. Knows no decoding.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from weft.decoding.network.loading import Dialect, load_weights
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
 from weft.decoding.network.packed_linear import pack_linears
+from weft.decoding.speculative.artefact import Fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -125,6 +126,7 @@ def _read(
         pack_linears(model)
     network = Network(model, options)
     traits = traits_of(path, config, family, network.vocabulary_size)
+    traits = replace(traits, digest=Fingerprint.of(network).digest)
     preset = config.within(OWN).text("preset", family.preset)
     images = unreadable(path, family, network.vocabulary_size)
     return DiffusionModel(network, traits, path, family.model_type, preset, images)
