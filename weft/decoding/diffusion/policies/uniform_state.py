@@ -63,7 +63,7 @@ class _Settling:
         self._calm = 0
         slots = np.flatnonzero(canvas.undecided)
         # before the first prediction there is no chance of the row's: all begin alike
-        canvas.renoise(slots, self._noise(slots, canvas, Keyed(0)))
+        canvas.renoise(slots, self._noise(slots, canvas, Keyed(0), step=0))
 
     def adjust(
         self, logits: NDArray[np.float32], _slots: Slots, canvas: Canvas
@@ -94,11 +94,13 @@ class _Settling:
         accepted[order] = before <= self._settings.bound
         return accepted
 
-    def _noise(self, slots: Slots, canvas: Canvas, chance: Chance) -> NDArray[np.int64]:
+    def _noise(
+        self, slots: Slots, canvas: Canvas, chance: Chance, step: int = 1
+    ) -> NDArray[np.int64]:
         if self._mask is not None:
             return np.full(len(slots), self._mask, dtype=np.int64)
-        at = at_step(canvas.step) + slots - canvas.first
-        return np.array([chance.token(self._law, int(n)) for n in at], dtype=np.int64)
+        at = at_step(canvas.step + step) - canvas.first
+        return np.array([chance.token(self._law, at + int(n)) for n in slots], dtype=np.int64)
 
     def _soft(self, stats: Stats) -> Soft | None:
         parts = self._settings.parts
