@@ -65,6 +65,29 @@ class Tokenizer:
             raise InputError(f"the chat template refuses a prompt: {error}") from error
         return tuple(self._tokenizer.encode(text, add_special_tokens=False))
 
+    def plain(self, text: str) -> tuple[int, ...]:
+        """The text alone, without what models put around texts."""
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False))
+
+    @property
+    def end(self) -> int | None:
+        """What ends an answer."""
+        end: int | None = self._tokenizer.eos_token_id
+        return end
+
+    @property
+    def reserved(self) -> int | None:
+        """A special token that nothing uses, the last of them; None where there is none."""
+        its = self._tokenizer
+        named = {its.bos_token, its.eos_token, its.pad_token, its.unk_token}
+        template = str(getattr(its, "chat_template", None) or "")
+        free = [
+            int(number)
+            for number, token in its.added_tokens_decoder.items()
+            if token.special and token.content not in named and token.content not in template
+        ]
+        return max(free, default=None)
+
     def decode(self, tokens: Sequence[int]) -> str:
         """Their text."""
         return str(self._tokenizer.decode(list(tokens)))

@@ -44,13 +44,13 @@ class Teacher:
         self.vocabulary_size: int = config.vocab_size
 
     @classmethod
-    def load(cls, path: Path, device: str = "cpu") -> Teacher:
-        """Read a model folder in float32. Raises: `InputError` when that fails."""
+    def load(cls, path: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Teacher:
+        """Read a model folder. Raises: `InputError` when that fails."""
         try:
             with LOADING, quiet():
                 model = AutoModelForCausalLM.from_pretrained(
                     path,
-                    dtype=torch.float32,
+                    dtype=dtype,
                     attn_implementation="sdpa",
                     use_safetensors=True,
                     local_files_only=True,

@@ -1,0 +1,50 @@
+"""What a converted model's folder says of it, as `weft.decoding.diffusion.models` reads it.
+
+Knows no weights.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from weft.decoding.speculative.artefact import Fingerprint
+from weft.decoding.speculative.train.teacher import Teacher
+
+CONFIG: Final = "config.json"
+ADAPTER: Final = "adapter.safetensors"
+_OWN: Final = "weft_diffusion"
+_TEXT_FILES: Final = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+
+
+def adapted(folder: Path, base: str, model: Teacher, told: Mapping[str, object]) -> None:
+    """Of a folder with thin maps for the model called `base`. Raises: `OSError`."""
+    own = {
+        **told,
+        "base": base,
+        "adapter": ADAPTER,
+        "target": asdict(Fingerprint.of(model)),
+    }
+    _write(folder, {"model_type": model.model.config.model_type, _OWN: own})
+
+
+def whole(folder: Path, base: Path, told: Mapping[str, object]) -> None:
+    """Of a folder with all weights, whose config is there; it gets the texts' files of `base`.
+
+    Raises: `OSError`.
+    """
+    for name in _TEXT_FILES:
+        if (base / name).is_file():
+            shutil.copyfile(base / name, folder / name)
+    _write(folder, {**json.loads((folder / CONFIG).read_text("utf-8")), _OWN: dict(told)})
+
+
+def _write(folder: Path, config: Mapping[str, object]) -> None:
+    beside = folder / f".{CONFIG}.{os.getpid()}"
+    beside.write_text(json.dumps(config, indent=1, allow_nan=False) + "\n", "utf-8")
+    beside.replace(folder / CONFIG)

@@ -1,0 +1,96 @@
+"""What the narrow documents are about: words to draw from, and words that nobody has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+Value = str | int | float | bool | list[str]
+Draw = Callable[[np.random.Generator], Value]
+
+
+def _listed(text: str, apart: str = " ") -> list[str]:
+    return text.split(apart)
+
+
+_NAMES: Final = _listed(
+    "Maria Anna Peter Lena Omar Yuki Ravi Chloe Diego Fatima George Hanna Ivan Julia Karim Linda"
+    " Marco Nina Oscar Paula Quinn Rosa Simon Tara Umar Vera Walter Xenia Yusuf Zoe Alice Bob"
+)
+_CITIES: Final = _listed(
+    "Lisbon Paris Berlin Madrid Rome Oslo Vienna Prague Dublin Athens Tokyo Seoul Cairo Lima"
+    " Boston Denver Toronto Sydney Geneva Warsaw Helsinki Kyoto Nairobi Delhi"
+)
+_THINGS: Final = _listed(
+    "lamp chair desk phone laptop camera bottle jacket guitar bicycle kettle mirror carpet printer"
+    " backpack tent clock sofa blender helmet"
+)
+_COLOURS: Final = _listed("red blue green black white yellow brown grey orange purple")
+_JOBS: Final = _listed("teacher nurse baker pilot lawyer farmer chemist painter driver editor")
+_DAYS: Final = _listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+_TASKS: Final = _listed(
+    "wash the car|book a room|call the bank|buy milk|pack the bags|clean the desk|write a report|"
+    "check the lights|print the form|feed the cat|water the plants|test the pump|sort the mail|"
+    "charge the phone|open the gate|cook the rice|fix the door|send the invoice",
+    "|",
+)
+_ONSETS: Final = _listed("b d f g k l m n p r s t v z br dr st tr")
+_VOWELS: Final = _listed("a e i o u")
+
+
+def one(words: tuple[str, ...] | list[str], chance: np.random.Generator) -> str:
+    """Any of them."""
+    return words[int(chance.integers(len(words)))]
+
+
+def invented(chance: np.random.Generator) -> str:
+    """A name that is none: what is to be learnt is to copy, not to know."""
+    syllables = [one(_ONSETS, chance) + one(_VOWELS, chance) for _ in range(chance.integers(2, 4))]
+    return "".join(syllables).capitalize()
+
+
+def named(words: list[str]) -> Draw:
+    """One of `words`, every third time an invented one."""
+    return lambda chance: invented(chance) if chance.integers(3) == 0 else one(words, chance)
+
+
+def among(words: list[str]) -> Draw:
+    """One of `words`."""
+    return lambda chance: one(words, chance)
+
+
+def whole(low: int, high: int) -> Draw:
+    """A whole number, both ends included."""
+    return lambda chance: int(chance.integers(low, high + 1))
+
+
+def price(chance: np.random.Generator) -> Value:
+    """With cents that JSON does not shorten."""
+    return int(chance.integers(1, 200)) + int(chance.integers(1, 10)) / 10
+
+
+def yes(chance: np.random.Generator) -> Value:
+    """Or no."""
+    return bool(chance.integers(2))
+
+
+def several(words: list[str]) -> Draw:
+    """Two or three different ones."""
+
+    def draw(chance: np.random.Generator) -> Value:
+        count = int(chance.integers(2, 4))
+        return [words[int(at)] for at in chance.permutation(len(words))[:count]]
+
+    return draw
+
+
+def date(chance: np.random.Generator) -> Value:
+    """As ISO 8601 has it."""
+    year, month, day = chance.integers([2020, 1, 1], [2030, 13, 29])
+    return f"{year}-{month:02d}-{day:02d}"
+
+
+NAME, CITY, THING, COLOUR = named(_NAMES), named(_CITIES), named(_THINGS), among(_COLOURS)
+JOB, DAY, TASKS, THINGS = among(_JOBS), among(_DAYS), several(_TASKS), several(_THINGS)
