@@ -171,7 +171,8 @@ def test_blocks_must_fit_those_of_the_model() -> None:
     [
         ("llada", {"steps": -1}),
         ("llada", {"order": "up"}),
-        ("llada", {"ends": "never"}),
+        ("llada", {"ends": "soon"}),
+        ("llada", {"guidance": -1}),
         ("random", {"count": 0}),
         ("dilated", {"base": 1}),
         ("dream_margin", {"spread": -0.1}),
@@ -206,7 +207,7 @@ def test_options_reach_the_policies() -> None:
     assert (steps("threshold"), steps("threshold", threshold=0.5)) == (6, 1)
     assert (steps("factor"), steps("factor", factor=9)) == (6, 1)
     assert (steps("entropy_threshold"), steps("entropy_threshold", nats=0.7)) == (6, 1)
-    assert (steps("entropy_bound"), steps("entropy_bound", nats=9)) == (5, 1)
+    assert (steps("entropy_bound"), steps("entropy_bound", nats=9)) == (6, 1)
     assert (steps("dimple"), steps("dimple", threshold=0.5)) == (6, 1)
     assert (steps("dream_margin"), steps("dream_margin", steps=1)) == (5, 1)
     assert (steps("dream_origin", steps=1), steps("dream_maskgit", steps=2, spread=1)) == (1, 2)
