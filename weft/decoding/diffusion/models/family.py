@@ -6,7 +6,7 @@ Knows no files and no torch.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -55,6 +55,11 @@ class Family:
     shifted: bool = False
     unreadable: tuple[str, ...] = ()
     refusal: str = ""
+
+    def key(self, config: Container[str], name: str) -> str:
+        """The published name of a setting; transformers' own where only that is there."""
+        published = self.keys.get(name, name)
+        return name if published not in config and name in config else published
 
     def renamed(self, name: str) -> str:
         """What transformers calls a published weight."""

@@ -44,9 +44,9 @@ class Fields:
             raise CapabilityError(f"{path} is no JSON object")
         return cls(path, values)
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: object) -> bool:
         """Whether it is there and not null."""
-        return self._values.get(key) is not None
+        return isinstance(key, str) and self._values.get(key) is not None
 
     def within(self, key: str) -> Fields:
         """The object under `key`; an empty one where there is none."""

@@ -43,7 +43,7 @@ def config_of(config: Fields, family: Family, body: Body) -> PretrainedConfig:
     for key, allowed in family.only.items():
         config.must_be(key, *allowed)
     config.must_be("quantization_config")
-    published = {name: _key(config, family, name) for name in (*_SIZES, "num_key_value_heads")}
+    published = {name: family.key(config, name) for name in (*_SIZES, "num_key_value_heads")}
     sizes = {name: config.whole(published[name], *bounds) for name, bounds in _SIZES.items()}
     if family.trained is not None:
         sizes["max_position_embeddings"] = min(sizes["max_position_embeddings"], family.trained)
@@ -60,18 +60,12 @@ def config_of(config: Fields, family: Family, body: Body) -> PretrainedConfig:
     elif width % heads:
         raise config.wrong(published["hidden_size"], f"no multiple of {heads} heads")
     values["rms_norm_eps"] = config.number("rms_norm_eps", 0.0, 1.0, 1e-5)
-    tied = _key(config, family, "tie_word_embeddings")
+    tied = family.key(config, "tie_word_embeddings")
     values["tie_word_embeddings"] = config.flag(tied, default=False)
     for name in _BIASES[body]:
         values[name] = config.flag(name, default=False)
     values["rope_parameters"] = _turns(config, body)
     return _made(config, body, values)
-
-
-def _key(config: Fields, family: Family, name: str) -> str:
-    """The published name of a setting; the usual one where only that is there."""
-    published = family.keys.get(name, name)
-    return name if published not in config and name in config else published
 
 
 def _turns(config: Fields, body: Body) -> dict[str, object]:

@@ -1,0 +1,100 @@
+"""The requests that a worker of vLLM holds, by their places in its batch, and how each is begun.
+
+Knows no vLLM: a request's sampling parameters are read by their names. A worker must go on whatever
+a request says: what is wrong with one was told where it came in, and is done without here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from weft.core.errors import WeftError
+from weft.decoding.speculative.law import Shaping
+from weft.serving.vllm.diffusion.asked import Asked, asked_of
+from weft.serving.vllm.diffusion.plugs import Served
+from weft.serving.vllm.diffusion.row import CanvasRow
+
+LOG = logging.getLogger("vllm.weft")
+
+
+class Sampling(Protocol):
+    """As much of vLLM's `SamplingParams` as is read."""
+
+    extra_args: Mapping[str, object] | None
+    max_tokens: int | None
+    ignore_eos: bool
+    top_p: float
+    top_k: int
+
+    @property
+    def eos_token_id(self) -> int | None:
+        """What ends a text by the served configuration."""
+
+    @property
+    def all_stop_token_ids(self) -> set[int]:
+        """What ends the request, when it is emitted."""
+
+
+@dataclass(slots=True)
+class Request:
+    """`ending`: what is emitted in place of a terminator that vLLM does not know as one."""
+
+    row: CanvasRow
+    stops: frozenset[int]
+    ending: int | None
+
+
+class Requests:
+    """By place in the batch. `longest`: slots of a text at most."""
+
+    def __init__(self, served: Served, longest: int) -> None:
+        self.served = served
+        self._longest = longest
+        self._places: dict[str, int] = {}
+        self._held: dict[int, Request] = {}
+
+    def __getitem__(self, place: int) -> Request | None:
+        return self._held.get(place)
+
+    def add(
+        self, name: str, place: int, prompt: Sequence[int], got: int, sampling: Sampling | None
+    ) -> None:
+        """Begin a request whose `prompt` holds `got` tokens of its answer already."""
+        room = max(1, self._longest - len(prompt))
+        most = room
+        if sampling is not None and sampling.max_tokens is not None:
+            most = min(room, max(1, sampling.max_tokens - got))
+        self._places[name] = place
+        self._held[place] = self._begun(prompt, most, sampling)
+
+    def remove(self, name: str) -> None:
+        """Forget a request; harmless for one that is not held."""
+        place = self._places.pop(name, None)
+        if place is not None:
+            self._held.pop(place, None)
+
+    def _begun(self, prompt: Sequence[int], most: int, sampling: Sampling | None) -> Request:
+        usual = Asked(self.served.preset)
+        if sampling is None:
+            return Request(self._row(prompt, most, usual, None), frozenset(), None)
+        stops = frozenset(sampling.all_stop_token_ids)
+        try:
+            asked = asked_of(sampling.extra_args, self.served.preset)
+            row = self._row(prompt, most, asked, sampling)
+        except (WeftError, ValueError) as error:
+            LOG.warning("weft decodes a request by %s: %s", usual.decode, error)
+            row = self._row(prompt, most, usual, sampling)
+        return Request(row, stops, sampling.eos_token_id)
+
+    def _row(
+        self, prompt: Sequence[int], most: int, asked: Asked, sampling: Sampling | None
+    ) -> CanvasRow:
+        shaping, ends = Shaping(0.0), True
+        if sampling is not None:
+            ends = not sampling.ignore_eos
+            if asked.temperature:
+                shaping = Shaping(asked.temperature, max(0, sampling.top_k), sampling.top_p)
+        return CanvasRow(prompt, most, asked, self.served, shaping, ends=ends)

@@ -1,0 +1,118 @@
+"""What vLLM calls after each pass: the rows of a batch take their logits and say what is read next.
+
+Its shapes are vLLM's (`vllm.v1.worker.gpu.sample`); it decides nothing itself. Runs on any device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+
+from weft.serving.vllm.diffusion.requests import LOG, Request, Requests
+from weft.serving.vllm.diffusion.said import Said
+
+Head = Callable[[Any, int], torch.Tensor]
+"""The logits [vocabulary] of what left the model for a token of the last pass."""
+
+
+class CanvasSampler:
+    """Takes the place of vLLM's sampler.
+
+    drafts  [places, canvas] vLLM's table of what each request reads next; written to
+    head    for shifted models: the last token of a prompt predicts the first slot
+    output  makes vLLM's output of `sampled_token_ids`, `num_sampled` and `num_rejected`
+    """
+
+    compute_nans = False
+
+    def __init__(
+        self, requests: Requests, drafts: torch.Tensor, head: Head, output: Callable[..., Any]
+    ) -> None:
+        self._requests = requests
+        self._drafts = drafts
+        self._head = head
+        self._output = output
+        self._width = requests.served.width
+        self._before: dict[int, torch.Tensor] = {}
+        self.penalties_state = SimpleNamespace(output_bin_counts=None)
+
+    def add_request(self, place: int, _sampling: object) -> None:
+        """A new request has this place."""
+        self._before.pop(place, None)
+
+    def apply_staged_writes(self) -> None:
+        """None are staged."""
+
+    def __call__(self, logits: torch.Tensor, batch: Any, _draft_logits: object = None) -> Any:
+        """vLLM's output: of each request, the tokens that are final now.
+
+        logits  [rows, vocabulary]: as many rows of each request as it read of its canvas; none
+                while its prompt is read
+        """
+        count = batch.num_reqs
+        places = batch.idx_mapping_np[:count]
+        rows = np.diff(batch.cu_num_logits_np[: count + 1])
+        read = np.diff(batch.query_start_loc_np[: count + 1])
+        sampled = torch.zeros(count, self._width, dtype=torch.int32)
+        emitted = np.zeros(count, dtype=np.int32)
+        first = 0
+        for index, (place, given) in enumerate(zip(places.tolist(), rows.tolist(), strict=True)):
+            request = self._requests[place]
+            if request is None:
+                first += given
+                continue
+            if given:
+                final = self._stepped(request, place, logits[first : first + given])
+                sampled[index, : len(final)] = torch.tensor(final, dtype=torch.int32)
+                emitted[index] = len(final)
+                first += given
+            elif _read_whole(batch, index):
+                self._start(place, batch, index)
+            self._note(place, request)
+        # what was read of a canvas is not kept, but for what is final; of a prompt, all is
+        rejected = torch.from_numpy(np.where(rows > 0, read - emitted, 0).astype(np.int32))
+        return self._output(
+            sampled_token_ids=sampled.to(logits.device),
+            num_sampled=torch.from_numpy(emitted).to(logits.device),
+            num_rejected=rejected.to(logits.device),
+        )
+
+    def _stepped(self, request: Request, place: int, logits: torch.Tensor) -> list[int]:
+        row, traits = request.row, self._requests.served.traits
+        if row.over:
+            return _ended(request, [min(traits.end_ids, default=0)], traits.end_ids)
+        said = Said(logits, row.base, traits, self._before.get(place))
+        try:
+            final = row.step(len(logits), said)
+        except Exception:  # noqa: BLE001 - the worker serves others, too
+            LOG.exception("weft ends a request, which its decoder cannot go on with")
+            return _ended(request, [min(traits.end_ids, default=0)], traits.end_ids)
+        if final and traits.shifted:
+            self._before[place] = logits[len(final) - 1].clone()
+        return _ended(request, final, traits.end_ids)
+
+    def _start(self, place: int, batch: Any, index: int) -> None:
+        """The prompt is read: remember what its last token predicts."""
+        if self._requests.served.traits.shifted:
+            last = int(batch.query_start_loc_np[index + 1]) - 1
+            self._before[place] = self._head(batch, last)
+
+    def _note(self, place: int, request: Request) -> None:
+        ids = torch.tensor(request.row.drafts(self._width), dtype=self._drafts.dtype)
+        self._drafts[place, : self._width] = ids.to(self._drafts.device)
+
+
+def _read_whole(batch: Any, index: int) -> bool:
+    done = batch.num_computed_prefill_tokens_np[index] + batch.num_scheduled_tokens[index]
+    return bool(done >= batch.prefill_len_np[index])
+
+
+def _ended(request: Request, final: list[int], end_ids: frozenset[int]) -> list[int]:
+    """With a terminator that vLLM knows as one, where the text ends."""
+    if not final or request.ending is None or final[-1] in request.stops:
+        return final
+    return [*final[:-1], request.ending] if final[-1] in end_ids else final
