@@ -5,17 +5,17 @@ What goes wrong with it is the policy's doing. Knows no torch and keeps nothing 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.canvas import Bits
+from weft.decoding.diffusion.canvas import Bits, Slots
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.answers import answers
-from weft.decoding.diffusion.oracle.marginals import Table, agreeing, laid, log_marginal
+from weft.decoding.diffusion.oracle.marginals import agreeing, laid, log_marginals
 from weft.decoding.diffusion.oracle.question import read
 from weft.decoding.diffusion.query import Query
 
@@ -63,31 +63,19 @@ class OracleAdapter:
         logits = np.zeros((len(slots), words.SIZE), dtype=np.float32)
         if decided[: canvas.first].all():
             table = laid(answers(read(ids[: canvas.first].tolist())), canvas.length - canvas.first)
-            told = _Told(table, ids[canvas.first :])
-            for row, slot in enumerate(slots):
-                seen = self._seen(decided, int(slot))[canvas.first :]
-                logits[row] = log_marginal(told.given(seen), int(slot) - canvas.first)
+            for rows, seen in self._alike(decided, slots):
+                left = agreeing(table, ids[canvas.first :], seen[canvas.first :])
+                logits[rows] = log_marginals(left, slots[rows] - canvas.first)
         logits[:, sorted(_BANNED)] = -np.inf
         return logits
 
-    def _seen(self, decided: Bits, slot: int) -> Bits:
-        """The decided slots that the prediction of `slot` depends on."""
-        seen = decided.copy()
-        seen[slot] = False
-        if block := self._traits.block:
-            seen[(slot // block + 1) * block :] = False
-        return seen
-
-
-class _Told:
-    """The answers that agree with what is seen: found once for all slots that see the same."""
-
-    def __init__(self, table: Table, ids: NDArray[np.int64]) -> None:
-        self._table, self._ids = table, ids
-        self._found: dict[bytes, Table] = {}
-
-    def given(self, seen: Bits) -> Table:
-        key = seen.tobytes()
-        if key not in self._found:
-            self._found[key] = agreeing(self._table, self._ids, seen)
-        return self._found[key]
+    def _alike(self, decided: Bits, slots: Slots) -> Iterator[tuple[list[int], Bits]]:
+        """Rows of `slots` whose predictions depend on the same decided slots, and on which."""
+        groups: dict[bytes, tuple[list[int], Bits]] = {}
+        for row, slot in enumerate(slots.tolist()):
+            seen = decided.copy()
+            seen[slot] = False
+            if block := self._traits.block:
+                seen[(slot // block + 1) * block :] = False
+            groups.setdefault(seen.tobytes(), ([], seen))[0].append(row)
+        yield from groups.values()

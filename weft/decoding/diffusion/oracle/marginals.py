@@ -31,12 +31,14 @@ def agreeing(table: Table, ids: NDArray[np.int64], decided: NDArray[np.bool_]) -
     return left if len(left) else table
 
 
-def log_marginal(table: Table, slot: int) -> NDArray[np.float32]:
-    """[vocabulary]: the logarithm of how many answers hold a token at `slot`; -inf for none.
+def log_marginals(table: Table, slots: NDArray[np.int64]) -> NDArray[np.float32]:
+    """[slots, vocabulary]: the logarithm of how many answers hold a token there; -inf for none.
 
     Counts, not shares: equal counts stay exactly equal.
     """
-    counts = np.bincount(table[:, slot], minlength=words.SIZE).astype(np.float64)
-    logs = np.full(words.SIZE, -np.inf)
+    apart = words.SIZE * np.arange(len(slots))
+    tokens = (table[:, slots] + apart).ravel()
+    counts = np.bincount(tokens, minlength=words.SIZE * len(slots)).astype(np.float64)
+    logs = np.full(len(counts), -np.inf)
     np.log(counts, where=counts > 0, out=logs)
-    return logs.astype(np.float32)
+    return logs.reshape(len(slots), words.SIZE).astype(np.float32)
