@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from weft.cli.exit_codes import ExitCode
 from weft.cli.values import plain
-from weft.core.values import Usage
+from weft.core.values import Denoised, Speculated, Usage
 from weft.engine.bound import least_wall_s
 from weft.engine.critical import critical_path, shares
 from weft.engine.trace import NodeTrace, Trace
@@ -52,8 +52,15 @@ def _node(trace: Trace, node: NodeTrace) -> dict[str, object]:
         "finished_s": node.finished_s,
         "busy_s": trace.busy_s(node),
         "usage": _usage(node.usage),
-        "decoded": node.decoded,
+        "decoded": [_decoded(each) for each in node.decoded],
     }
+
+
+def _decoded(how: Speculated | Denoised) -> dict[str, object]:
+    found = dataclasses.asdict(how)
+    if isinstance(how, Denoised):
+        found["tokens_per_forward"] = how.tokens_per_forward
+    return found
 
 
 def _timings(trace: Trace) -> dict[str, object]:

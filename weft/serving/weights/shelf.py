@@ -16,6 +16,7 @@ from platformdirs import user_cache_path
 from weft.core.errors import ModelNotFound
 from weft.serving.weights.catalogue import CATALOGUE
 from weft.serving.weights.digest import sha256_of
+from weft.serving.weights.shipped import shipped
 
 MANIFEST = "weft-model.json"
 _FORMAT = 1
@@ -96,7 +97,8 @@ def installed(*, home: Path | None = None) -> list[InstalledModel]:
 
 
 def locate(name_or_path: str | os.PathLike[str], *, home: Path | None = None) -> Path:
-    """The folder of an installed model, or of any folder that holds a `config.json`.
+    """The folder of an installed model, of any folder that holds a `config.json`, or of a model
+    that comes with weft.
 
     Raises: `ModelNotFound` with the command that would fetch it, or the names there are.
     """
@@ -107,11 +109,14 @@ def locate(name_or_path: str | os.PathLike[str], *, home: Path | None = None) ->
     path = Path(asked).expanduser()
     if (path / "config.json").is_file():
         return path.resolve()
+    own = shipped()
+    if asked in own:
+        return own[asked]
     if asked in CATALOGUE:
         raise ModelNotFound(
             f"the weights of {asked} are not on this machine", hint=f"weft model pull {asked}"
         )
-    names = ", ".join(sorted({*models, *CATALOGUE}))
+    names = ", ".join(sorted({*models, *CATALOGUE, *own}))
     raise ModelNotFound(
         f"no model {asked!r}, and no folder of that name with a config.json",
         hint=f"models by name: {names}",
