@@ -10,12 +10,14 @@ from weft.decoding.diffusion.option import number, whole
 from weft.decoding.diffusion.plugs import Plugs
 from weft.decoding.diffusion.policies.threshold import Threshold
 from weft.decoding.diffusion.preset import DiffusionPreset, Options
-from weft.decoding.diffusion.presets.usual import MOST_SLOTS, exact_cache
+from weft.decoding.diffusion.presets.usual import MOST_SLOTS, block_size, exact_cache
 from weft.decoding.diffusion.schedule import BlockSchedule
 from weft.decoding.diffusion.schedules.adablock import AdaBlock
 from weft.decoding.diffusion.schedules.daedal import Daedal
 from weft.decoding.diffusion.schedules.slowfast import SlowFast
 from weft.decoding.diffusion.stops.contiguous import Contiguous
+
+_BLOCK: Final = 32
 
 
 def _scheduled(traits: Traits, options: Options, schedule: BlockSchedule) -> Plugs:
@@ -26,7 +28,7 @@ def _scheduled(traits: Traits, options: Options, schedule: BlockSchedule) -> Plu
 def _adablock(traits: Traits, options: Options) -> Plugs:
     schedule = AdaBlock(
         _delimiters(traits, options),
-        whole(options, "block", 32, 1, MOST_SLOTS),
+        block_size(traits, options, _BLOCK),
         number(options, "sure", 0.3, 0.0, 1.0),
     )
     return _scheduled(traits, options, schedule)
@@ -49,7 +51,7 @@ def _delimiters(traits: Traits, options: Options) -> frozenset[int]:
 def _daedal(traits: Traits, options: Options) -> Plugs:
     schedule = Daedal(
         whole(options, "start", 64, 1, MOST_SLOTS),
-        whole(options, "block", 32, 1, MOST_SLOTS),
+        block_size(traits, options, _BLOCK),
         whole(options, "more", 8, 2, MOST_SLOTS),
         whole(options, "tail", 32, 1, MOST_SLOTS),
     )

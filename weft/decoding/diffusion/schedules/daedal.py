@@ -73,11 +73,14 @@ class _Growing:
         return window
 
     def _widened(self, canvas: Canvas, slot: int) -> range:
-        """The window with more slots in the place of one; literals are not moved."""
+        """The block with more slots in the place of one, the last ones pushed into the next block.
+
+        Literals are not moved.
+        """
         room = min(self._settings.more - 1, canvas.limit - canvas.length)
         if room > 0 and not canvas.frozen[slot:].any():
             canvas.insert(slot, room, self._fill)
-            return range(canvas.window.start, canvas.window.stop + room)
+            return self._blocks.at(canvas, canvas.window.start)
         return canvas.window
 
     def _ends(self, canvas: Canvas, stats: Stats) -> float:

@@ -47,13 +47,13 @@ class Equal:
 
     def first(self, canvas: Canvas) -> range:
         """See `Blocks`."""
-        return self._from(canvas, canvas.first)
+        return self.at(canvas, canvas.first)
 
     def following(self, canvas: Canvas, _stats: Stats | None) -> range:
         """See `Blocks`."""
-        return self._from(canvas, canvas.window.stop)
+        return self.at(canvas, canvas.window.stop)
 
-    def _from(self, canvas: Canvas, start: int) -> range:
+    def at(self, canvas: Canvas, start: int) -> range:
         """The first block from `start` on with something to write."""
         while start < canvas.length or self._grown(canvas, start):
             stop = min(self._end(canvas, start), canvas.length)

@@ -36,14 +36,14 @@ class SlowFast:
         if self.span < 1 or self.most < 1 or self.steady < 2:
             raise ValueError(f"no exploring with {self}")
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> _Exploring:
+    def begin(self, _canvas: Canvas, traits: Traits) -> _Exploring:
         """See `BlockSchedule`."""
-        return _Exploring(self)
+        return _Exploring(self, traits.block)
 
 
 class _Exploring:
-    def __init__(self, settings: SlowFast) -> None:
-        self._settings = settings
+    def __init__(self, settings: SlowFast, block: int) -> None:
+        self._settings, self._block = settings, block
         self._reached: list[int] = []
         self._fast = False
 
@@ -74,4 +74,7 @@ class _Exploring:
         self._reached, self._fast = [], False
         left = np.flatnonzero(canvas.undecided[start:])
         start = start + int(left[0]) if len(left) else canvas.length
-        return range(start, min(start + self._settings.span, canvas.length))
+        stop = min(start + self._settings.span, canvas.length)
+        if self._block:  # one that sees itself whole is left before the next is begun
+            stop = min(stop, start + self._block - start % self._block)
+        return range(start, stop)
