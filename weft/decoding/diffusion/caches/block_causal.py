@@ -69,6 +69,7 @@ class Finished:
         self.final: Bits = np.empty(0, dtype=np.bool_)
         self._settings = settings
         self._traits = traits
+        self._size = traits.block or 1
 
     def plan(self, canvas: Canvas) -> Feed:
         begin, end = front(canvas, self._traits), reach(canvas, self._traits)
@@ -84,12 +85,14 @@ class Finished:
         self.keys.note(action)
 
     def persist(self, canvas: Canvas, following: range) -> Feed | None:
-        """See `Caching`. Nothing is owed while a block is unfinished."""
+        """See `Caching`. Nothing is owed while a block is unfinished; at the end, what is whole."""
         end = reach(canvas, self._traits)
         if following and (self._settings.joined or following.start < end):
             return None
+        if canvas.decided_to < end:
+            end = canvas.decided_to // self._size * self._size
         owed = self._owed(canvas, end)
-        if owed is None or canvas.undecided[:end].any():
+        if owed is None:
             return None
         slots = np.arange(owed, end)
         self._read(canvas, slots, end, whole=owed == 0)
@@ -104,9 +107,7 @@ class Finished:
         stale = self.keys.changed(canvas)[:end] | ~self.final[:end]
         if not stale.any():
             return None
-        first = int(stale.argmax())
-        size = self._traits.block or 1
-        return first // size * size
+        return int(stale.argmax()) // self._size * self._size
 
     def _trusts_block(self, canvas: Canvas, owed: int | None) -> bool:
         """Whether only the window is read, of a block that was read whole before."""
@@ -121,6 +122,7 @@ class Finished:
         return bits
 
     def _read(self, canvas: Canvas, slots: Slots, begin: int, *, whole: bool) -> None:
-        """Slots before `begin` are read for good."""
+        """Slots before `begin` are read for good, where nothing before them is open again."""
         self.keys.read(canvas, slots, whole=whole)
-        self.final[slots] = slots < begin
+        closed = canvas.decided_to // self._size * self._size
+        self.final[slots] = slots < (begin if canvas.decided_to >= begin else closed)

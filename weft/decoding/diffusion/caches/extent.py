@@ -14,9 +14,9 @@ def front(canvas: Canvas, traits: Traits) -> int:
 
 def reach(canvas: Canvas, traits: Traits) -> int:
     """The slot after the last that the window sees."""
-    stop = canvas.window.stop
     if traits.attention == "full":
         return canvas.length
+    stop = min(canvas.window.stop, canvas.length)  # a deletion may have left less
     if traits.attention == "causal_encoder":
         return stop
     return min(canvas.length, -(-stop // traits.block) * traits.block)
