@@ -79,11 +79,11 @@ def test_credit_is_given_to_tokens_that_stay() -> None:
     logits = np.zeros((2, TRAITS.vocabulary), dtype=np.float32)
     logits[:, 4] = np.log(9.0)  # p of token 4 is 9 / 18
 
-    once = work.adjust(logits, slots, text)  # type: ignore[attr-defined]
-    twice = work.adjust(logits, slots, text)  # type: ignore[attr-defined]
+    once = work.adjust(logits, slots, text)
+    twice = work.adjust(logits, slots, text)
     text.commit([slots[0]], [4])
     text.remask([slots[0]], MASK)
-    anew = work.adjust(logits, slots, text)  # type: ignore[attr-defined]
+    anew = work.adjust(logits, slots, text)
 
     assert once[0, 4] - logits[0, 4] == pytest.approx(np.log(1.5))
     assert twice[0, 4] - logits[0, 4] == pytest.approx(np.log(1.75))  # .5 * .5 + .5
@@ -101,7 +101,7 @@ def test_wino_takes_back_fewer_than_it_writes() -> None:
 
     action = work.propose(*with_shadow(look, text, {0: 0.5, 1: 0.4, 2: 0.95}), text)
 
-    assert work.shadows(text).tolist() == [2, 3, 4]  # type: ignore[attr-defined]
+    assert work.shadows(text).tolist() == [2, 3, 4]
     assert places(action, text) == [3, 4]
     assert action.remask.tolist() == [text.first + 1]  # the worst; two written, so one at most
     alone = work.propose(*with_shadow(seen(text, [1, 1, 1, 0.1, 0.3, 0.2]), text, {0: 0.1}), text)
@@ -206,7 +206,7 @@ def shifted(text: Canvas, ids: Sequence[int], policy: Indel) -> list[int]:
     """The answer after one action."""
     action = policy.begin(text, TRAITS).propose(*seen(text, [0.9] * len(ids), ids=ids), text)
     action.perform(text, MASK)
-    return text.ids[text.first :].tolist()
+    return [int(token) for token in text.ids[text.first :]]
 
 
 INDEL = Indel(keep=5, delete=6, insert=7, write=1.0)
@@ -259,7 +259,7 @@ def test_control_tokens_are_not_written() -> None:
     slots = np.arange(text.first, text.length)
     logits = np.zeros((3, TRAITS.vocabulary), dtype=np.float32)
 
-    allowed = work.adjust(logits, slots, text)  # type: ignore[attr-defined]
+    allowed = work.adjust(logits, slots, text)
 
     assert np.isfinite(allowed[0]).all()
     assert np.isneginf(allowed[1:, 5:8]).all()
@@ -332,7 +332,7 @@ def test_the_temperature_falls() -> None:
     logits = np.ones((1, 10), dtype=np.float32)
     heats: list[NDArray[np.float32]] = []
     for text.step_in_block in range(7):
-        heats.append(1 / work.adjust(logits, text.open, text)[0, 0])  # type: ignore[attr-defined]
+        heats.append(1 / work.adjust(logits, text.open, text)[0, 0])
 
     assert heats == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.4, 0.4, 0.4])
 
