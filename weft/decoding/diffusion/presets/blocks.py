@@ -5,6 +5,7 @@ Models whose slots all see each other are served block by block as well, without
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Final
 
 from weft.decoding.diffusion.adapter import Traits
@@ -16,10 +17,11 @@ from weft.decoding.diffusion.plugs import Plugs
 from weft.decoding.diffusion.policies.pace import Every, Split
 from weft.decoding.diffusion.policies.threshold import Threshold
 from weft.decoding.diffusion.preset import DiffusionPreset, Options
-from weft.decoding.diffusion.presets.usual import MOST_SLOTS
+from weft.decoding.diffusion.presets.usual import MOST_SLOTS, block_size
 from weft.decoding.diffusion.schedules.fixed import Fixed
 from weft.decoding.diffusion.stops.contiguous import Contiguous
 
+_BLOCK: Final = 32
 _SUB_BLOCK: Final = 8
 
 
@@ -34,14 +36,14 @@ def _sdar(traits: Traits, options: Options) -> Plugs:
         number(options, "threshold", 0.9, 0.0, 1.0), pace=Split(steps) if steps else Every(1)
     )
     joined = word(options, "store", "apart", ("apart", "joined")) == "joined"
-    size = whole(options, "block", 0, 0, MOST_SLOTS)
+    size = block_size(traits, options, _BLOCK)
     return Plugs(policy, Fixed(size), _stored(traits, BlockCausal(joined=joined)), Contiguous())
 
 
 def _fastdllm_v2(traits: Traits, options: Options) -> Plugs:
     """Sub-blocks of a block go from left to right; the pass that stores a block writes on."""
     policy = Threshold(number(options, "threshold", 0.9, 0.0, 1.0))
-    sub = whole(options, "block", min(_SUB_BLOCK, traits.block or _SUB_BLOCK), 1, MOST_SLOTS)
+    sub = block_size(traits, {"block": gcd(_SUB_BLOCK, traits.block), **options})
     within = word(options, "inside", "whole", ("whole", "dual")) == "dual"
     cache = BlockCausal(predicts=traits.shifted, within=within)
     return Plugs(policy, Fixed(sub), _stored(traits, cache), Contiguous())

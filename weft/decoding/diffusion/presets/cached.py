@@ -19,7 +19,7 @@ from weft.decoding.diffusion.policies.factor import Factor
 from weft.decoding.diffusion.policies.threshold import Threshold
 from weft.decoding.diffusion.policy import CommitPolicy
 from weft.decoding.diffusion.preset import DiffusionPreset, Options
-from weft.decoding.diffusion.presets.usual import MOST_SLOTS
+from weft.decoding.diffusion.presets.usual import MOST_SLOTS, block_size
 from weft.decoding.diffusion.schedules.fixed import Fixed
 from weft.decoding.diffusion.stops.contiguous import Contiguous
 
@@ -27,12 +27,13 @@ _BLOCK: Final = 32
 _COMMON: Final = ("threshold", "factor", "block")
 
 
-def cached(cache: CachePolicy, options: Options) -> Plugs:
+def cached(cache: CachePolicy, traits: Traits, options: Options) -> Plugs:
     """Plugs with a cache. Of the options `threshold` and `factor` the latter goes first."""
+    size = block_size(traits, options, _BLOCK)
     policy: CommitPolicy = Threshold(number(options, "threshold", 0.9, 0.0, 1.0))
     if "factor" in options:
         policy = Factor(number(options, "factor", 1.0, 0.01, 100.0))
-    return Plugs(policy, Fixed(whole(options, "block", _BLOCK, 0, MOST_SLOTS)), cache, Contiguous())
+    return Plugs(policy, Fixed(size), cache, Contiguous())
 
 
 def _every(options: Options, default: int = 0) -> int | None:
@@ -40,36 +41,36 @@ def _every(options: Options, default: int = 0) -> int | None:
     return whole(options, "refresh", default, 0, MOST_SLOTS) or None
 
 
-def _prefix(_traits: Traits, options: Options) -> Plugs:
-    return cached(Prefix(_every(options)), options)
+def _prefix(traits: Traits, options: Options) -> Plugs:
+    return cached(Prefix(_every(options)), traits, options)
 
 
-def _dual(_traits: Traits, options: Options) -> Plugs:
-    return cached(Prefix(_every(options), suffix=False), options)
+def _dual(traits: Traits, options: Options) -> Plugs:
+    return cached(Prefix(_every(options), suffix=False), traits, options)
 
 
-def _freecache(_traits: Traits, options: Options) -> Plugs:
+def _freecache(traits: Traits, options: Options) -> Plugs:
     by_token = word(options, "freeze", "block", ("block", "token")) == "token"
     ahead = whole(options, "ahead", 0, 0, MOST_SLOTS) or None
     behind = whole(options, "behind", 0, 0, MOST_SLOTS)
-    return cached(FreeCache(not by_token, behind, ahead), options)
+    return cached(FreeCache(not by_token, behind, ahead), traits, options)
 
 
-def _delayed(_traits: Traits, options: Options) -> Plugs:
-    return cached(Delayed(_every(options, 8)), options)
+def _delayed(traits: Traits, options: Options) -> Plugs:
+    return cached(Delayed(_every(options, 8)), traits, options)
 
 
-def _interval(_traits: Traits, options: Options) -> Plugs:
+def _interval(traits: Traits, options: Options) -> Plugs:
     prompt = whole(options, "prompt", 100, 1, MOST_SLOTS)
     answer = whole(options, "answer", 7, 1, MOST_SLOTS)
     share = number(options, "share", 0.25, 0.0, 1.0)
-    return cached(Interval(prompt, answer, share), options)
+    return cached(Interval(prompt, answer, share), traits, options)
 
 
-def _vicinity(_traits: Traits, options: Options) -> Plugs:
+def _vicinity(traits: Traits, options: Options) -> Plugs:
     near = whole(options, "slots", 16, 0, MOST_SLOTS)
     warm_up = whole(options, "warm_up", 4, 1, MOST_SLOTS)
-    return cached(Vicinity(near, warm_up, _every(options)), options)
+    return cached(Vicinity(near, warm_up, _every(options)), traits, options)
 
 
 PRESETS: Final = (
