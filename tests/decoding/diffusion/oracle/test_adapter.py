@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from tests.decoding.diffusion.lists import ORACLE
 from weft.core.errors import ModelRequestError
 from weft.decoding.diffusion.canvas import Canvas
+from weft.decoding.diffusion.oracle import laws
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
 from weft.decoding.diffusion.oracle.answers import answers
 from weft.decoding.diffusion.oracle.asking import asked
-from weft.decoding.diffusion.oracle.languages import LANGUAGES
+from weft.decoding.diffusion.oracle.languages import LANGUAGES, valid
 from weft.decoding.diffusion.oracle.question import Question, read
 from weft.decoding.diffusion.query import Query
 
@@ -140,6 +141,38 @@ def test_noise_in_open_slots_is_not_read() -> None:
     text.renoise([text.first, text.first + 1], [name("Adam"), name("Adam")])
 
     assert law(ORACLE.forward([query(text, 0)])[0][0]) == {"Adam": 0.5, "Mary": 0.5}
+
+
+@pytest.mark.parametrize("length", [3, 4, 6])
+def test_shuffles_too_long_to_list_follow_a_formula(
+    length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same as listing, for every content of every subset of slots."""
+    question = told("shuffle <sep> Adam Mary Tom Eva <sep>")
+    listed = laws.law_of.__wrapped__(question, length)
+    monkeypatch.setattr(laws, "MOST_ANSWERS", 1)
+    formula = laws.law_of.__wrapped__(question, length)
+    random = np.random.default_rng(0)
+    tokens = [*question.items, words.EOS, name("Ben")]
+    for _ in range(300):
+        ids = random.choice(tokens, length)
+        ids[4:] = words.EOS if random.random() < 0.8 else ids[4:]
+        seen = random.random(length) < 0.4
+        slots = np.flatnonzero(~seen)
+        found, counted = formula.given(ids, seen, slots), listed.given(ids, seen, slots)
+        assert [law(row) for row in found] == [law(row) for row in counted]
+
+
+def test_a_shuffle_of_fifteen_is_written() -> None:
+    question = asked("shuffle", 15, np.random.default_rng(0))
+    text = canvas(question, 16)
+    while text.undecided.any():
+        slot = text.decided_to
+        logits = ORACLE.forward([query(text, slot - text.first)])[0][0]
+        text.commit([slot], [int(logits.argmax())])
+
+    assert valid(question, text.ids[text.first : -1].tolist())
+    assert text.ids[-1] == words.EOS
 
 
 def test_a_prompt_that_is_no_question_is_refused() -> None:

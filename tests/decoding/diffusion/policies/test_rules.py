@@ -39,6 +39,14 @@ def test_fixed_takes_the_best_by_its_score() -> None:
         assert chosen(Fixed(Every(2), score), text, look) == slots
 
 
+def test_what_float32_cannot_tell_apart_is_a_tie() -> None:
+    text = canvas(3)
+    look = seen(text, [0.3333333, 0.33333334, 0.3334])
+
+    assert chosen(Fixed(Every(1)), text, look) == [2]
+    assert chosen(Fixed(Every(2)), text, look) == [0, 2]
+
+
 def test_decided_slots_are_never_taken() -> None:
     text = canvas(4)
     text.commit([text.first + 1, text.first + 2], [5, 5])

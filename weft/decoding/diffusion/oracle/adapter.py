@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.canvas import Bits, Slots
 from weft.decoding.diffusion.oracle import vocabulary as words
-from weft.decoding.diffusion.oracle.answers import answers
-from weft.decoding.diffusion.oracle.marginals import agreeing, laid, log_marginals
+from weft.decoding.diffusion.oracle.laws import law_of
 from weft.decoding.diffusion.oracle.question import read
 from weft.decoding.diffusion.query import Query
 
@@ -45,7 +44,7 @@ class OracleAdapter:
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
         """Raises: `ModelRequestError` for a prompt that is no question, `CapabilityError` for one
-        with too many answers.
+        with too many answers to be listed.
         """
         return [self._predicted(query) for query in queries]
 
@@ -62,10 +61,11 @@ class OracleAdapter:
         slots = np.concatenate([query.wanted, query.shadows])
         logits = np.zeros((len(slots), words.SIZE), dtype=np.float32)
         if decided[: canvas.first].all():
-            table = laid(answers(read(ids[: canvas.first].tolist())), canvas.length - canvas.first)
+            prompt, answer = np.split(ids, [canvas.first])
+            law = law_of(read(prompt.tolist()), len(answer))
             for rows, seen in self._alike(decided, slots):
-                left = agreeing(table, ids[canvas.first :], seen[canvas.first :])
-                logits[rows] = log_marginals(left, slots[rows] - canvas.first)
+                at = slots[rows] - canvas.first
+                logits[rows] = law.given(answer, seen[canvas.first :], at)
         logits[:, sorted(_BANNED)] = -np.inf
         return logits
 

@@ -48,7 +48,7 @@ class _Together:
         rules = self._settings
         score = score_of(rules.by, stats, drawn)
         rows = ranked(score, stats.open)
-        doubt = (np.arange(len(rows)) + 2) * (1.0 - score[rows])
-        # rounding must not let through what stands at the border
-        certified = int((doubt < rules.factor - SLACK * len(rows)).sum())
+        # with the slack, rounding does not let through what stands at the border
+        doubt = (np.arange(len(rows)) + 2) * (1.0 - score[rows] + SLACK)
+        certified = int((doubt < rules.factor).sum())
         return commit(stats, drawn, rows[: max(1, certified)])

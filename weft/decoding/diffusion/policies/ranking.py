@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ much likelier the likeliest is than the next; little entropy; its place; nothing
 Only `drawn` looks at the token drawn. It prefers slots that drew what is likely, so that texts are
 not drawn from the model's law even one slot at a time."""
 
+_STEPS: Final = 2.0**20
 Rows = NDArray[np.intp]
 
 
@@ -40,9 +41,13 @@ def score_of(score: Score, stats: Stats, drawn: Drawn) -> NDArray[np.float64]:
 
 
 def ranked(score: NDArray[np.float64], among: Bits) -> Rows:
-    """The rows `among` [slots], the highest score first, of equals the leftmost."""
+    """The rows `among` [slots], the highest score first, of equals the leftmost.
+
+    Scores of float32 logits that differ by less than a millionth are equal: which of them is
+    larger would be the machine's choice.
+    """
     rows = np.flatnonzero(among)
-    return rows[np.argsort(-score[rows], kind="stable")]
+    return rows[np.argsort(-np.rint(score[rows] * _STEPS), kind="stable")]
 
 
 def picked(
