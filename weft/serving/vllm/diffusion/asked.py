@@ -13,6 +13,8 @@ DECODE: Final = "weft_decode"
 TEMPERATURE: Final = "weft_temperature"
 SEED: Final = "weft_seed"
 _OURS: Final = (DECODE, TEMPERATURE, SEED)
+_OTHERS: Final = frozenset({"weft_node"})
+"""What weft's client sends whatever the model: no wish about its decoder."""
 _LONGEST: Final = 200
 
 
@@ -36,7 +38,8 @@ def asked_of(extra: Mapping[str, object] | None, usual: str) -> Asked:
     """
     given = {} if extra is None else extra
     for key in given:
-        if (key.startswith("weft_") and key not in _OURS) or key.startswith("diffusion_"):
+        known = key in _OURS or key in _OTHERS
+        if key.startswith(("weft_", "diffusion_")) and not known:
             raise SpecError(
                 f"extra_args has {key!r}, which this model does not understand",
                 hint=f"it understands {', '.join(_OURS)}",

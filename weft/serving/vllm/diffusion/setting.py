@@ -1,0 +1,89 @@
+"""What vLLM has to be set to for canvases, and why. Runs where vLLM makes its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from weft.core.errors import WeftError
+from weft.decoding.diffusion.models.description import described
+from weft.serving.vllm.diffusion.asked import asked_of
+from weft.serving.vllm.diffusion.plugs import Served, plugs_inside
+from weft.serving.vllm.diffusion.requests import LOG
+
+_MOST_ROWS: Final = 8
+"""Requests at once where nobody said: a pass holds [requests, canvas, vocabulary] of float32."""
+_USUAL_ROWS: Final = 128
+
+
+class CanvasSetting:
+    """vLLM's hook for an architecture (`VerifyAndUpdateConfig`)."""
+
+    @staticmethod
+    def verify_and_update_model_config(model_config: Any) -> None:
+        """Nothing."""
+
+    @staticmethod
+    def verify_and_update_config(vllm_config: Any) -> None:
+        """Set what canvases need. Raises: `ValueError` where they cannot run at all."""
+        from vllm.config.diffusion import DiffusionConfig
+        from vllm.platforms import current_platform
+
+        model = vllm_config.model_config
+        if current_platform.is_cpu():
+            raise ValueError(
+                "vLLM's diffusion path needs Triton, and so a GPU: on a CPU, `weft local` serves"
+                " this model"
+            )
+        if vllm_config.diffusion_config is None:
+            length = int(model.hf_config.canvas_length)
+            vllm_config.diffusion_config = DiffusionConfig(canvas_length=length)
+        found = described(Path(model.model))
+        width = int(vllm_config.diffusion_config.canvas_length)
+        set_for_canvases(vllm_config)
+        admit(Served(found.traits, found.preset, width))
+
+
+def set_for_canvases(vllm_config: Any) -> None:
+    """Settings that others would make wrong answers of, each with its reason."""
+    model, scheduler = vllm_config.model_config, vllm_config.scheduler_config
+    model.enforce_eager = True  # pieces of attention have no fixed number, as graphs need
+    vllm_config.attention_config.use_non_causal = True
+    # a page of keys would be shared by texts that differ within its last block
+    vllm_config.cache_config.enable_prefix_caching = False
+    # the first tokens of a block would be read before its last
+    scheduler.enable_chunked_prefill = False
+    needed = max(scheduler.max_num_batched_tokens, model.max_model_len)
+    scheduler.max_num_batched_tokens = needed
+    if scheduler.max_num_seqs >= _USUAL_ROWS:
+        scheduler.max_num_seqs = _MOST_ROWS
+
+
+def admit(served: Served) -> None:
+    """Have this process answer a request with a wrong decoder by an error of vLLM's own kind."""
+    from vllm.exceptions import VLLMValidationError
+    from vllm.v1.engine import input_processor
+
+    known = input_processor.validate_diffusion_sampling_params
+    plain = getattr(known, "plain", known)
+
+    def validate(params: Any, **given: Any) -> None:
+        check(params, served, VLLMValidationError)
+        plain(params, **given)
+
+    validate.plain = plain  # type: ignore[attr-defined]
+    input_processor.validate_diffusion_sampling_params = validate
+
+
+def check(params: Any, served: Served, refusal: Callable[..., Exception]) -> None:
+    """Raise `refusal` for a request that cannot be decoded as it says."""
+    try:
+        plugs_inside(asked_of(params.extra_args, served.preset), served)
+    except (WeftError, ValueError) as error:
+        raise refusal(str(error), parameter="extra_args") from error
+    if params.logprobs is not None or params.prompt_logprobs is not None:
+        raise refusal("a canvas has no log-probabilities of a text", parameter="logprobs")
+    if params.repetition_penalty != 1.0 or params.presence_penalty or params.frequency_penalty:
+        raise refusal("a canvas knows no penalties", parameter="repetition_penalty")
+    LOG.debug("weft decodes a request by %s", params.extra_args)

@@ -1,0 +1,120 @@
+"""What vLLM keeps of diffusion requests, and how their tokens see each other (`ModelState`).
+
+Imported by vLLM alone, in its workers. Decides nothing: requests and sampler do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from vllm.config.compilation import CUDAGraphMode
+from vllm.v1.worker.gpu.attn_utils import build_attn_metadata
+from vllm.v1.worker.gpu.model_states.interface import ModelState
+from vllm.v1.worker.gpu.sample.output import SamplerOutput
+
+from weft.decoding.diffusion.models.description import described
+from weft.serving.vllm.diffusion.cuts import Numbers, cut
+from weft.serving.vllm.diffusion.plugs import Served
+from weft.serving.vllm.diffusion.requests import Requests
+from weft.serving.vllm.diffusion.sampler import CanvasSampler
+
+
+class CanvasState(ModelState):  # type: ignore[misc]
+    """One for each worker: requests by their places, and attention that knows blocks."""
+
+    num_new_sampled_tokens_per_step = 0
+
+    def __init__(self, vllm_config: Any, model: Any, encoder_cache: Any, device: Any) -> None:
+        super().__init__(vllm_config, model, encoder_cache, device)
+        found = described(Path(self.model_config.model))
+        width = int(vllm_config.diffusion_config.canvas_length)
+        self.requests = Requests(Served(found.traits, found.preset, width), self.max_model_len)
+
+    def get_supported_generation_tasks(self) -> tuple[str, ...]:
+        """See vLLM."""
+        return ("generate",)
+
+    def custom_sampler(self, sampler: Any) -> tuple[Any, Any] | None:
+        """Weft's, over the same table of drafts."""
+        drafts = sampler.req_states.draft_tokens
+        return CanvasSampler(self.requests, drafts, self._head, _output), None
+
+    def add_request(self, req_index: int, new_req_data: Any) -> None:
+        """A request that was put back in the queue comes again with what it had got."""
+        prompt = list(new_req_data.prefill_token_ids or new_req_data.prompt_token_ids)
+        got = len(prompt) - len(new_req_data.prompt_token_ids)
+        name, sampling = new_req_data.req_id, new_req_data.sampling_params
+        self.requests.add(name, req_index, prompt, got, sampling)
+
+    def remove_request(self, req_id: str) -> None:
+        """See vLLM."""
+        self.requests.remove(req_id)
+
+    def prepare_inputs_embeds(self, *_: Any) -> torch.Tensor | None:
+        """Tokens are embedded by the model."""
+        return None
+
+    def prepare_inputs(self, *_: Any) -> dict[str, Any]:
+        """Nothing beside tokens and positions."""
+        return {}
+
+    def prepare_dummy_inputs(self, *_: Any) -> dict[str, Any]:
+        """Nothing beside tokens and positions."""
+        return {}
+
+    def prepare_attn(
+        self,
+        input_batch: Any,
+        cudagraph_mode: Any,
+        block_tables: tuple[torch.Tensor, ...],
+        slot_mappings: torch.Tensor,
+        attn_groups: Any,
+        kv_cache_config: Any,
+        **_: Any,
+    ) -> dict[str, Any]:
+        """Metadata of attention without a mask, over pieces that end where blocks do."""
+        assert cudagraph_mode != CUDAGraphMode.FULL, "pieces have no fixed number"
+        cuts = cut(*self._reads(input_batch), self.requests.served.traits.block)
+        starts = torch.from_numpy(cuts.starts)
+        texts = torch.from_numpy(cuts.texts.astype(np.int64)).to(self.device)
+        metadata: dict[str, Any] = build_attn_metadata(
+            attn_groups=attn_groups,
+            num_reqs=len(cuts.lengths),
+            num_tokens=input_batch.num_tokens,
+            query_start_loc_gpu=starts.to(self.device),
+            query_start_loc_cpu=starts,
+            max_query_len=cuts.longest,
+            seq_lens=torch.from_numpy(cuts.lengths).to(self.device),
+            max_seq_len=self.max_model_len,
+            block_tables=tuple(table[texts] for table in block_tables),
+            slot_mappings=slot_mappings,
+            kv_cache_config=kv_cache_config,
+            causal=False,
+        )
+        return metadata
+
+    def _reads(self, batch: Any) -> tuple[Numbers, Numbers]:
+        """From which slot on each request is read, and how many tokens of it.
+
+        What the scheduler thinks is computed may be more than is: a canvas begins where its row
+        says.
+        """
+        count = batch.num_reqs
+        first = batch.num_computed_tokens_np[:count].astype(np.int32)
+        canvas = np.diff(batch.cu_num_logits_np[: count + 1]) > 0
+        for index in np.flatnonzero(canvas):
+            request = self.requests[int(batch.idx_mapping_np[index])]
+            if request is not None:
+                first[index] = request.row.base
+        return first, np.diff(batch.query_start_loc_np[: count + 1]).astype(np.int32)
+
+    def _head(self, _batch: Any, token: int) -> torch.Tensor:
+        logits: torch.Tensor = self.model.compute_logits(self.model.left[token][None])[0]
+        return logits
+
+
+def _output(**fields: torch.Tensor) -> Any:
+    return SamplerOutput(logprobs_tensors=None, num_nans=None, **fields)
