@@ -179,3 +179,34 @@ outputs: {a: "{{ a }}"}
     trace = Trace()
     asyncio.run(weft.loads(text).run(models={"small": Filling()}, listeners=[trace]))
     assert "factor (lossy): 12 forwards, 2.5 tokens a forward" in reported(trace)
+
+
+SCHEMA_NODE = """
+  a:
+    model: %s
+    prompt: "the quick"
+    max_tokens: 90
+    schema:
+      type: object
+      properties: {stars: {type: integer, minimum: 1, maximum: 5}}
+      required: [stars]
+      additionalProperties: false
+"""
+
+
+@pytest.mark.parametrize("name", ["masked", "small"])
+def test_a_node_with_a_schema_uses_either_kind_of_model_by_one_word(
+    weights: Path, tmp_path: Path, name: str
+) -> None:
+    from tests.serving.local import tiny
+
+    options = "options: {dtype: float32, threads: 1}"
+    text = (
+        "name: either\nmodels:\n"
+        f"  masked: {{use: local, model: '{weights}', {options}}}\n"
+        f"  small: {{use: local, model: '{tiny.make(tmp_path)}', {options}}}\n"
+        f"nodes:{SCHEMA_NODE % name}outputs: {{a: '{{{{ a.stars }}}}'}}\n"
+    )
+    result, _, _ = run(weft.loads(text))
+    assert result.status == "succeeded"
+    assert 1 <= result.outputs["a"] <= 5

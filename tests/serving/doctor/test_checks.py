@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from weft.serving import doctor
 from weft.serving.doctor import accelerator, engine, extras
 from weft.serving.doctor.accelerator import check_accelerator
+from weft.serving.doctor.check import Check
+from weft.serving.doctor.diffusion import check_diffusion
 from weft.serving.doctor.engine import check_engine, check_plugin
 from weft.serving.doctor.extras import check_gateway, check_local, check_ray, check_weights
 from weft.serving.doctor.machine import (
@@ -21,6 +24,7 @@ from weft.serving.doctor.machine import (
 )
 from weft.serving.doctor.probe import Probe, probe
 from weft.serving.vllm import installed
+from weft.serving.vllm.diffusion.probe import Runnable
 from weft.serving.vllm.machine import Machine
 
 LOADS = Probe(True, "cpu", "")
@@ -171,3 +175,14 @@ def test_every_check_is_part_of_the_examination() -> None:
     }
     assert checks == set(doctor.CHECKS)
     assert engine.check_engine in checks
+
+
+@pytest.mark.parametrize("status", ["ok", "missing"])
+def test_what_of_diffusion_runs_here(status: Any) -> None:
+    local = Check("extra local", status, "", "" if status == "ok" else "pip install it")
+    cpu = Runnable(False, ("no Triton",), "0.32.0")
+    check = check_diffusion(lambda: local, lambda: cpu)
+    assert (check.status, check.advice) == (status, local.advice)
+    assert f"in this process: {'yes' if status == 'ok' else 'no'}" in check.found
+    assert "in vLLM: not here: no Triton" in check.found
+    assert not check.serves

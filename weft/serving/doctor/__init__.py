@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from weft.serving.doctor.accelerator import check_accelerator
 from weft.serving.doctor.check import Check, Status
+from weft.serving.doctor.diffusion import check_diffusion
 from weft.serving.doctor.engine import check_engine, check_plugin
 from weft.serving.doctor.extras import (
     check_gateway,
@@ -40,6 +41,7 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     check_plugin,
     check_weights,
     check_local,
+    check_diffusion,
     check_gateway,
     check_mcp,
     check_ray,

@@ -91,9 +91,11 @@ class LocalModel:
     async def capabilities(self) -> Capabilities:
         if self.diffuses:
             return Capabilities(
+                structured_output=True,
                 token_ids=True,
                 prompt_token_ids=True,
                 priority=True,
+                grammar=True,
                 continuation=True,
                 stop_token_ids=True,
                 max_context_tokens=self._context_tokens(),

@@ -14,6 +14,7 @@ from weft.core.ports import ConcurrentAttention, ModelRequest, Placed, Prefilled
 from weft.core.values import Completion, DecodeSpec, Lossless, Lossy
 from weft.decoding.diffusion import catalogue
 from weft.decoding.diffusion.action import Action
+from weft.decoding.diffusion.filters import Refusal
 from weft.decoding.diffusion.preset import DiffusionPreset
 
 FAST = Lossy("threshold", (("threshold", 0.05), ("block", 8)))
@@ -218,6 +219,58 @@ def test_what_makes_no_sense_is_refused(play: Playing, fields: dict[str, Any], s
 def test_what_cannot_be_is_refused(play: Playing, request_: ModelRequest, said: str) -> None:
     with pytest.raises(ModelRequestError, match=said):
         play().answer(request_)
+
+
+@dataclass(frozen=True)
+class Minding:
+    """A guard that minds everything from its `allowed`-th review on, or raises there."""
+
+    allowed: int
+    raises: bool = False
+
+    def begin(self, _canvas: object, _traits: object) -> Reviewing:
+        return Reviewing(self)
+
+
+class Reviewing:
+    def __init__(self, settings: Minding) -> None:
+        self._settings = settings
+        self._left = settings.allowed
+
+    def review(self, _canvas: object, _end: int) -> Refusal | None:
+        self._left -= 1
+        if self._left >= 0:
+            return None
+        if self._settings.raises:
+            raise TimeoutError("of the moderator")
+        return Refusal("minded")
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 2])
+def test_what_a_guard_minds_is_never_shown(play: Playing, allowed: int) -> None:
+    lone = play().add_and_finish(fast(*PROMPTS[0], max_tokens=40))
+    playback = play(replace(EXACT, guards=(Minding(allowed),)))
+    heard = playback.add_and_finish(fast(*PROMPTS[0], max_tokens=40))
+    answer, shown = heard.completion, "".join(piece.text for piece in deltas(lone)[:allowed])
+    assert (answer.finish_reason, answer.text) == ("refused", shown)
+    assert "".join(piece.text for piece in deltas(heard)) == shown
+    assert answer.denoised is not None
+    assert answer.denoised.discarded > 0
+    assert playback.batcher.idle
+
+
+def test_a_guard_that_raises_shows_nothing_and_costs_its_own_request_only(play: Playing) -> None:
+    heard = play(replace(EXACT, guards=(Minding(1, raises=True),))).add_and_finish(
+        fast(*PROMPTS[0], max_tokens=40)
+    )
+    with pytest.raises(ModelUnavailable, match="of the moderator"):
+        _ = heard.completion
+    assert len(deltas(heard)) == 1
+
+
+def test_a_mask_in_a_prompt_of_ids_is_refused(play: Playing, masked: Any) -> None:
+    with pytest.raises(ModelRequestError, match="not written yet"):
+        play().answer(fast(5, masked.traits.mask_id, 6))
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from weft.core.errors import ModelRequestError
 from weft.core.ports.model import ModelRequest
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.denoising import Denoising
+from weft.decoding.diffusion.plugs import Plugs
 from weft.decoding.diffusion.schedules.fixed import fill_of
+from weft.decoding.diffusion.structure.filling import Filling
+from weft.decoding.diffusion.structure.structure import Structure
 from weft.decoding.speculative.chance import Keyed
 from weft.serving.local.answer import Answer
+from weft.serving.local.diffusion.forms import Forms
 from weft.serving.local.diffusion.growing import Growing, piece
 from weft.serving.local.diffusion.refusals import check_possible
 from weft.serving.local.diffusion.row import DiffusionRow, Labels
-from weft.serving.local.diffusion.ways import Way, Ways
+from weft.serving.local.diffusion.ways import Ways
 from weft.serving.local.options import LocalOptions
 from weft.serving.local.request import (
     check_request,
@@ -49,6 +54,7 @@ class DiffusionIntake:
         self._options = options
         self._name = name
         self._ways = Ways(model.traits, options.decode)
+        self._forms = Forms(model.traits, vocabulary, options)
 
     def row(self, ticket: Ticket) -> DiffusionRow:
         """Raises: `ModelRequestError` and `CapabilityError` for what this model cannot answer."""
@@ -56,36 +62,61 @@ class DiffusionIntake:
         check_possible(request)
         check_request(request, _EXTRA)
         prompt = prompt_of(request, self._vocabulary)
-        self._model.check_prompt(prompt)
+        self._check_prompt(prompt)
         room = room_after(len(prompt), self._model.network.context_tokens)
         most = min(given(request.sampling.max_tokens, self._options.default_max_tokens), room)
         way = self._ways.way(request.decode)
+        form = self._forms.form(request, most)
+        shaping = shaping_of(request.sampling, self._model.network.habits)
         return DiffusionRow(
             ticket,
             prompt,
             len(prompt) + most,
-            self._beginning(request, prompt, most, way),
+            self._beginning(request, prompt, most, self._guarded(way.plugs), form),
             Answer(self._vocabulary.bytes_of, request.sampling.stop),
             Labels(self._name, way.method, way.lossless),
             frozenset(request.sampling.stop_token_ids),
+            form,
+            repeatable=shaping.greedy or request.sampling.seed is not None,
         )
 
+    def _check_prompt(self, prompt: list[int]) -> None:
+        """A mask in a prompt is none of the answer's slots; still nobody has a reason for one."""
+        self._model.check_prompt(prompt)
+        if self._traits.mask_id in prompt:
+            raise ModelRequestError(
+                "the prompt holds the token that stands for what is not written yet",
+                hint="leave it out: the answer's slots are laid out here",
+            )
+
+    def _guarded(self, plugs: Plugs) -> Plugs:
+        return replace(plugs, guards=(*plugs.guards, *self._options.guards))
+
     def _beginning(
-        self, request: ModelRequest, prompt: list[int], most: int, way: Way
+        self,
+        request: ModelRequest,
+        prompt: list[int],
+        most: int,
+        plugs: Plugs,
+        form: Structure | None,
     ) -> Callable[[int], Denoising]:
         """What makes the writing of at most `most` tokens, in a row of the cache."""
         sampling = request.sampling
         ends = frozenset() if request.extra.get("ignore_eos") else self._traits.end_ids
         traits = replace(self._traits, end_ids=ends | frozenset(sampling.stop_token_ids))
-        slots = self._options.canvas_tokens
-        plugs = replace(way.plugs, schedule=Growing(way.plugs.schedule, slots))
         shaping = shaping_of(sampling, self._model.network.habits)
         chance = Keyed(seed_of(sampling))
+        slots = self._options.canvas_tokens
         length = min(most, piece(slots, len(prompt), traits.block))
 
-        def begin(number: int) -> Denoising:
+        def begin(row: int) -> Denoising:
+            if form is not None:
+                filling = Filling(form, traits)
+                canvas = filling.canvas(prompt, row=row)
+                return Denoising(canvas, filling.plugs(plugs), traits, chance, shaping)
             limit = len(prompt) + most
-            canvas = Canvas(prompt, length, fill_of(traits), row=number, limit=limit)
-            return Denoising(canvas, plugs, traits, chance, shaping)
+            canvas = Canvas(prompt, length, fill_of(traits), row=row, limit=limit)
+            growing = replace(plugs, schedule=Growing(plugs.schedule, slots))
+            return Denoising(canvas, growing, traits, chance, shaping)
 
         return begin

@@ -14,8 +14,6 @@ def check_possible(request: ModelRequest) -> None:
             request.logprobs or request.top_logprobs > 0,
             "a token that is filled in has no probability given the text before it",
         ),
-        "a schema": (request.schema is not None, "ask for JSON in the prompt"),
-        "a grammar": (request.grammar is not None, "describe the form in the prompt"),
         "a placement": (bool(request.placement), "give the prompt as one stretch"),
         "concurrent attention": (
             request.attention is not None,

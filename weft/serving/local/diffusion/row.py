@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from weft.core.errors import ModelOutputError
 from weft.core.ports.model import Prefilled
 from weft.core.values import Completion, Denoised, FinishReason, Usage
 from weft.decoding.diffusion.denoising import Denoising, Logits
 from weft.decoding.diffusion.query import Query
+from weft.decoding.diffusion.structure.structure import Structure
 from weft.serving.local.answer import Answer, Drawn
 from weft.serving.local.failure import converted
 from weft.serving.local.ticket import Ticket
@@ -46,6 +48,9 @@ class DiffusionRow:
         answer: Answer,
         labels: Labels,
         stop_ids: frozenset[int] = frozenset(),
+        form: Structure | None = None,
+        *,
+        repeatable: bool = False,
     ) -> None:
         self.ticket = ticket
         self.done = False
@@ -56,6 +61,8 @@ class DiffusionRow:
         self._answer = answer
         self._labels = labels
         self._stop_ids = stop_ids
+        self._form = form
+        self._repeatable = repeatable
         self._denoising: Denoising | None = None
         self._prefilled = False
 
@@ -100,7 +107,7 @@ class DiffusionRow:
             self.ticket.put(Prefilled(self._prompt))
             self._prefilled = True
         self._read(denoising)
-        reason = denoising.finish if self._answer.stopped is None else "stop"
+        reason = self._ending(denoising)
         if reason is None:
             delta = self._answer.delta()
         else:
@@ -112,7 +119,23 @@ class DiffusionRow:
         if delta is not None:
             self.ticket.put(delta)
         if reason is not None:
+            self._check_form(reason)
             self.ticket.put(self._completion(denoising, reason, kept, stop))
+
+    def _ending(self, denoising: Denoising) -> FinishReason | None:
+        if self._answer.stopped is not None:
+            return "stop"
+        if denoising.finish == "stop" and self._form is not None and not self._form.complete:
+            return "length"
+        return denoising.finish
+
+    def _check_form(self, reason: FinishReason) -> None:
+        if self.ticket.request.schema is not None and reason == "length":
+            raise ModelOutputError(
+                "the answer reached max_tokens inside its JSON",
+                hint="raise max_tokens, or give strings a maxLength and arrays a maxItems",
+                retryable=not self._repeatable,
+            )
 
     def _read(self, denoising: Denoising) -> None:
         """Take what was released since the last time, as far as a stop text."""
