@@ -103,7 +103,7 @@ def test_every_preset_is_either_served_inside_or_refused_with_a_reason() -> None
             outcome[name] = str(error)
     for name in ("sequential", "threshold", "factor", "entropy_bound", "sdar", "fastdllm_v2"):
         assert outcome[name] == "served"
-    for name in ("self_speculative", "wino", "slowfast"):
+    for name in ("self_speculative", "wino", "slowfast", "smooth", "uniform_state", "adaptive"):
         assert "vLLM's diffusion path cannot" in outcome[name]
 
 

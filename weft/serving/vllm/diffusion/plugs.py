@@ -13,6 +13,7 @@ from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import plugs_for
 from weft.decoding.diffusion.plugs import Plugs
 from weft.decoding.diffusion.policies.smooth import Smooth
+from weft.decoding.diffusion.policies.uniform_state import UniformState
 from weft.decoding.diffusion.policy import Looking, Shadowing
 from weft.decoding.diffusion.schedule import Moving
 from weft.decoding.diffusion.schedules.fixed import Fixed
@@ -65,7 +66,7 @@ def _schedule(name: str, plugs: Plugs, served: Served) -> Fixed:
 def _check(name: str, plugs: Plugs, traits: Traits) -> None:
     if plugs.guidance or plugs.verifiers:
         raise _refused(name, "asks another time or another model about each step")
-    if isinstance(plugs.commit, Smooth):
+    if isinstance(plugs.commit, Smooth | UniformState):
         raise _refused(name, "reads slots as mixtures of tokens")
     mask = 0 if traits.mask_id is None else traits.mask_id
     commits = plugs.commit.begin(Canvas([mask], 1, mask), traits)
