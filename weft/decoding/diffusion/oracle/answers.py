@@ -17,8 +17,8 @@ MOST_ANSWERS: Final = 50_000
 """More are not listed one by one; 8! = 40,320 are."""
 
 
-@lru_cache(maxsize=256)
-def answers(question: Question) -> NDArray[np.int64]:
+@lru_cache(maxsize=128)
+def answers(question: Question) -> NDArray[np.int16]:
     """[answers, tokens], read-only; no two are equal, all are equally likely.
 
     Raises: `CapabilityError` for more than `MOST_ANSWERS`; as `language`.
@@ -31,8 +31,8 @@ def answers(question: Question) -> NDArray[np.int64]:
             hint=f"the oracle lists up to {MOST_ANSWERS:,}: take fewer items",
         )
     length = spoken.length(question)
-    codes = np.fromiter(chain.from_iterable(spoken.patterns(question)), np.int64, count * length)
-    table = np.array(spoken.alphabet(question), dtype=np.int64)[codes].reshape(count, length)
+    codes = np.fromiter(chain.from_iterable(spoken.patterns(question)), np.int16, count * length)
+    table = np.array(spoken.alphabet(question), dtype=np.int16)[codes].reshape(count, length)
     table.setflags(write=False)
     return table
 

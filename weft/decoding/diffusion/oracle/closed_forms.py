@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import comb, factorial, log, perm, prod
+from math import factorial, log, perm, prod
 from typing import Final
 
 
@@ -106,7 +106,7 @@ def replace_in_steps(sizes: Sequence[int]) -> float:
     """Validity of replace_random written `sizes` slots at a time, in an order blind to tokens."""
     left, validity, unplaced = sum(sizes), 0.0, 1.0
     for size in sizes:
-        once = comb(size, 1) / left * (1.0 - 1.0 / left) ** (size - 1)
+        once = size / left * (1.0 - 1.0 / left) ** (size - 1)
         validity += unplaced * once  # all other slots are certain from here on
         unplaced *= (1.0 - 1.0 / left) ** size
         left -= size

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.oracle.answers import answers
 from weft.decoding.diffusion.oracle.question import Question
 
-Table = NDArray[np.int64]
+Table = NDArray[np.int16]
 
 
 def one_step(question: Question) -> float:
@@ -46,13 +46,12 @@ def random_order(question: Question, sizes: Sequence[int]) -> float:
     table = answers(question)
     if sum(sizes) != table.shape[1] or min(sizes) < 1:
         raise ValueError(f"{sizes} slots of an answer of {table.shape[1]}")
-    codes = np.unique(table, return_inverse=True)[1].reshape(table.shape)
 
     @cache
     def valid(rows: tuple[int, ...], open_: tuple[int, ...], step: int) -> float:
         if not open_:
             return 1.0
-        left, size = codes[list(rows)], sizes[step]
+        left, size = table[list(rows)], sizes[step]
         total = 0.0
         for slots in combinations(open_, size):
             rest = tuple(slot for slot in open_ if slot not in slots)

@@ -29,7 +29,7 @@ class Law(Protocol):
         """
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def law_of(question: Question, length: int) -> Law:
     """On a canvas of `length` slots: terminators fill it, or it holds the beginning of an answer.
 

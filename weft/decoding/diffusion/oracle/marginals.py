@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from weft.decoding.diffusion.oracle import vocabulary as words
 
-Table = NDArray[np.int64]
+Table = NDArray[np.int16]
 
 
 def laid(table: Table, length: int) -> Table:
     """[answers, length]: with terminators to fill the canvas, or cut to it."""
     if table.shape[1] >= length:
         return table[:, :length]
-    ends = np.full((len(table), length - table.shape[1]), words.EOS, dtype=np.int64)
+    ends = np.full((len(table), length - table.shape[1]), words.EOS, dtype=np.int16)
     return np.concatenate([table, ends], axis=1)
 
 
