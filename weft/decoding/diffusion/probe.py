@@ -22,17 +22,16 @@ if TYPE_CHECKING:
 class Probe:
     """The first layers of `network`: they read a text whole, for the values of the last of them.
 
-    `layer` is the one that is looked at, from 0. The values of layer 0 tell nothing: they are those
-    of the token alone.
+    `layer` is the one that is looked at, from 0, or the last. The values of layer 0 tell nothing:
+    they are those of the token alone.
 
-    Raises: `CapabilityError` where the layers cannot be found, `ValueError` for layers that the
-    network has not.
+    Raises: `CapabilityError` where the layers cannot be found.
     """
 
     def __init__(self, network: Network, layer: int = 1) -> None:
         self._network = network
-        self._layer = layer
-        self._early = network.share(layer + 1)
+        self._layer = min(layer, network.layers - 1)
+        self._early = network.share(self._layer + 1)
 
     def moved(self, spans: Sequence[Span], slots: Sequence[Slots]) -> list[torch.Tensor]:
         """How far the values of `slots` of each span's row are from those kept: 1 - cosine.

@@ -58,8 +58,8 @@ def net() -> Network:
 
 def begun(name: str, options: Options, traits: Traits, row: int) -> Denoising:
     """Different lengths, so that rows are at different steps and blocks."""
-    canvas = Canvas(text(5 + 2 * row, row), 16 - 3 * row, MASK, row=row)
-    size = {} if "block" in options or traits.block else {"block": 6}
+    canvas = Canvas(text(5 + 2 * row, row), 12 - 3 * row, MASK, row=row)
+    size = {} if "block" in options or traits.block else {"block": 5}
     plugs = plugs_for(name, traits, {"threshold": 0.4, **size, **options})
     return Denoising(canvas, plugs, traits, Keyed(row), GREEDY)
 
