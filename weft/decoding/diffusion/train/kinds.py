@@ -14,6 +14,8 @@ _HERE: Final = "weft.decoding.diffusion.train."
 KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "block": "block.conversion",
+        "dparallel": "certain.session",
+        "learn2pd": "learnt_filter.session",
         "list": "lists.session",
     }
 )

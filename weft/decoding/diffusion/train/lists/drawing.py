@@ -41,12 +41,12 @@ def drawn_question(
 
 def drawn_answer(question: Question, chance: np.random.Generator) -> tuple[int, ...]:
     """One of its valid answers, all equally likely."""
-    codes = _patterns(_alike(question))
+    codes = patterns(alike(question))
     alphabet = LANGUAGES[question.operation].alphabet(question)
     return tuple(alphabet[code] for code in codes[chance.integers(len(codes))])
 
 
-def _alike(question: Question) -> Question:
+def alike(question: Question) -> Question:
     """The question that stands for all whose answers are built in the same way.
 
     It differs in the names only, where their order or kind does not matter.
@@ -67,6 +67,6 @@ def _alike(question: Question) -> Question:
 
 
 @lru_cache(maxsize=4096)
-def _patterns(question: Question) -> NDArray[np.int64]:
+def patterns(question: Question) -> NDArray[np.int64]:
     """[answers, tokens]: codes into the alphabet."""
     return np.array(list(LANGUAGES[question.operation].patterns(question)), dtype=np.int64)

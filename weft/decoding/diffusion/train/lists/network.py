@@ -18,13 +18,18 @@ from weft.decoding import tensor_file
 from weft.decoding.diffusion.models.recognise import OWN
 from weft.decoding.diffusion.models.traits import FORMAT
 from weft.decoding.diffusion.oracle import vocabulary as words
+from weft.decoding.diffusion.train.lists.tokenizer import write_tokenizer
 
 Variant = Literal["full", "block", "ar"]
 VARIANTS: Final[tuple[Variant, ...]] = ("full", "block", "ar")
 """All slots see all; blocks see themselves and those before; the autoregressive twin."""
 BLOCK: Final = 4
+_HINT: Final = "name the folder of a list model of the same size"
 _CONFIG: Final = "config.json"
 _WEIGHTS: Final = "model.safetensors"
+_EMBEDDING: Final = "model.embed_tokens.weight"
+_LAYER: Final = ".self_attn.q_proj.weight"
+_WIDEST: Final = 4096
 _POSITIONS: Final = 256
 _SPREAD: Final = 0.05
 """Standard deviation of the first weights: more than usual, the model being small."""
@@ -55,25 +60,42 @@ def begin_with(model: LlamaForCausalLM, folder: Path) -> None:
 
     Raises: `InputError` where there are none, or of another shape.
     """
-    hint = "name the folder of a list model of the same size"
-    try:
-        tensors, _ = tensor_file.read(folder / _WEIGHTS)
+    tensors = _weights(folder)
+    for name, parameter in model.named_parameters():
+        if name not in tensors or tensors[name].shape != parameter.shape:
+            raise InputError(f"{folder}: {name} is of another shape, or missing", hint=_HINT)
         with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                if tensors[name].shape != parameter.shape:
-                    raise InputError(f"{folder}: {name} is of another shape", hint=hint)
-                parameter.copy_(tensors[name])
+            parameter.copy_(tensors[name])
+
+
+def beginning_with(folder: Path) -> LlamaForCausalLM:
+    """A model as it was saved. Raises: `InputError` for a folder that holds none."""
+    tensors = _weights(folder)
+    embedded = tensors.get(_EMBEDDING)
+    if embedded is None or embedded.ndim != 2 or not 0 < embedded.shape[1] <= _WIDEST:
+        raise InputError(f"{folder} holds no list model", hint=_HINT)
+    layers = sum(name.endswith(_LAYER) for name in tensors)
+    model = new(embedded.shape[1], layers, seed=0)
+    begin_with(model, folder)
+    return model
+
+
+def _weights(folder: Path) -> dict[str, torch.Tensor]:
+    try:
+        return tensor_file.read(folder / _WEIGHTS)[0]
     except tensor_file.TensorFileBroken as error:
-        raise InputError(str(error), hint=hint) from error
-    except KeyError as error:
-        raise InputError(f"{folder} has no weights {error}", hint=hint) from error
+        raise InputError(str(error), hint=_HINT) from error
 
 
-def save(model: LlamaForCausalLM, folder: Path, variant: Variant) -> None:
-    """Write a folder that transformers and weft read: weights in half precision.
+def save(
+    model: LlamaForCausalLM, folder: Path, variant: Variant, preset: str = "threshold"
+) -> None:
+    """Write a folder that transformers and weft read: weights in half precision. `preset`: what it
+    is decoded with, unless told otherwise.
 
     Raises: `OSError`.
     """
+    write_tokenizer(folder)
     weights = {name: value.half() for name, value in model.named_parameters()}
     tensor_file.write(folder / _WEIGHTS, weights, {"format": "pt"})
     config = {**model.config.to_diff_dict(), "architectures": ["LlamaForCausalLM"]}
@@ -88,6 +110,7 @@ def save(model: LlamaForCausalLM, folder: Path, variant: Variant) -> None:
             "mask_id": words.MASK,
             "end_ids": [words.EOS],
             "banned": [words.PAD],
+            "preset": preset,
         }
     beside = folder / f".{_CONFIG}.{os.getpid()}"
     beside.write_text(json.dumps(config, indent=1, allow_nan=False) + "\n", "utf-8")

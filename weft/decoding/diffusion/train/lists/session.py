@@ -34,8 +34,6 @@ from weft.decoding.train.news import Measures
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM
 
-_EXAMINED: Final = 200
-"""Questions of each operation."""
 _ITEMS: Final = 5
 
 
@@ -64,8 +62,10 @@ def _train(order: Order, resume: bool, hearing: Hearing) -> Trained | None:
     if not trainer.run(tell, hearing.stop):
         return None
     trainer.keep()  # examining takes a while, too
-    hearing.on_news(Measures(_EXAMINED * len(LANGUAGES)))
-    lines = tuple(_examined(Reader(model, lesson.block, variant == "ar"), schedule.seed))
+    count = settings["examined"]
+    hearing.on_news(Measures(count * len(LANGUAGES)))
+    reader = Reader(model, lesson.block, variant == "ar")
+    lines = tuple(_examined(reader, count, schedule.seed)) if count else ()
     network.save(model, order.out, variant)
     (order.out / CHECKPOINT).unlink(missing_ok=True)
     loss = losses[0] if losses else None
@@ -95,11 +95,11 @@ def _optimiser(
     return Muon(inner.values(), others, schedule.rate, schedule.decay)
 
 
-def _examined(reader: Reader, seed: int) -> Iterator[str]:
+def _examined(reader: Reader, count: int, seed: int) -> Iterator[str]:
     """A line for each operation."""
     for name in LANGUAGES:
         n = min(_ITEMS, LANGUAGES[name].longest)
-        asked = questions(name, n, _EXAMINED, seed)
+        asked = questions(name, n, count, seed)
         chance = None if name in DETERMINISTIC else np.random.default_rng(seed)
         one_by_one = validity(reader, asked, 0, chance)
         line = f"{name} of {n}: {one_by_one:.1%} valid one by one"
@@ -114,6 +114,6 @@ KIND: Final = Kind(
     "list",
     "a small model of list operations, from nothing",
     Schedule(steps=3200, texts=80, longest=LONGEST, rate=4e-3, warm_up=0.02, keep_every=200),
-    {"width": 128, "layers": 4},
+    {"width": 128, "layers": 4, "examined": 200},
     _train,
 )

@@ -11,11 +11,11 @@ from typing import Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.asking import asked
 from weft.decoding.diffusion.oracle.languages import LANGUAGES
+from weft.decoding.diffusion.oracle.question import Question
 from weft.decoding.diffusion.train.lists.drawing import drawn_answer, drawn_question
 
 LONGEST: Final = 40
@@ -25,16 +25,12 @@ _EMPTY: Final = (0.35, 0.3, *(0.04,) * 5, *(0.01,) * 10)
 _SIZES: Final = {3: 1.0, 4: 1.0, 5: 1.0, 6: 1.3}
 _OFTEN: Final = {
     "sort": 2.0,
-    "replace_index": 1.5,
-    "insert_index": 1.5,
-    "remove_index": 1.5,
-    "choose_any": 0.2,
-    "pair_match": 0.2,
-    "latin_row": 0.5,
-    "latin_square": 0.3,
-    "parity": 0.3,
-    "brackets": 0.3,
-    "words_to_sentence": 0.5,
+    "shuffle": 1.5,
+    "choose_any": 0.5,
+    "pair_match": 0.5,
+    "latin_square": 0.5,
+    "parity": 0.5,
+    "brackets": 0.5,
 }
 
 
@@ -57,6 +53,7 @@ class Texts:
     end     [texts, slots]: whether it is one of the EOS after the answer
     """
 
+    questions: tuple[Question, ...]
     tokens: torch.Tensor
     answer: torch.Tensor
     end: torch.Tensor
@@ -90,20 +87,19 @@ class ListSource:
         tokens = np.full((texts, slots), words.EOS, dtype=np.int64)
         starts = np.zeros(texts, dtype=np.int64)
         ends = np.zeros(texts, dtype=np.int64)
+        questions = []
         for row, number in enumerate(chosen):
             operation, n = self._shapes[number]
             question = drawn_question(operation, n, chance)
             text = (*question.prompt, *drawn_answer(question, chance))
             tokens[row, : len(text)] = text
             starts[row], ends[row] = len(question.prompt), len(text)
-        return _texts(tokens, starts, ends)
-
-
-def _texts(tokens: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Texts:
-    at = np.arange(tokens.shape[1])
-    after = at >= ends[:, None]
-    answer = (at >= starts[:, None]) & ~after
-    return Texts(torch.from_numpy(tokens), torch.from_numpy(answer), torch.from_numpy(after))
+            questions.append(question)
+        at = np.arange(slots)
+        after = at >= ends[:, None]
+        answer = (at >= starts[:, None]) & ~after
+        parts = (torch.from_numpy(part) for part in (tokens, answer, after))
+        return Texts(tuple(questions), *parts)
 
 
 def _shapes(mix: Mix) -> list[tuple[str, int, int, int, float]]:
