@@ -22,6 +22,7 @@ TRAINED = {
     "ppd": "ppd",
     "pass": "pass",
     "eagle": "eagle",
+    "dflash": "dflash",
     "hidden_transfer": "hidden_transfer",
     "lexical_units": "lexical_units",
     "lexical_units_verified": "lexical_units",

@@ -25,6 +25,7 @@ NAMES: Final = (
     "ppd",
     "pass",
     "eagle",
+    "dflash",
     "hidden_transfer",
     "lookahead",
     "lexical_units",

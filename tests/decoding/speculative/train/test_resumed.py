@@ -13,6 +13,7 @@ from weft.decoding.speculative.train.teacher import Teacher
 from weft.decoding.train.frame import Schedule, Trainer
 
 SETTINGS = {
+    "dflash": {"block": 3, "layers": 1, "inner": 16, "vocabulary": 90, "places": 4},
     "eagle": {"inner": 32, "vocabulary": 90, "unrolled": 2},
     "hidden_transfer": {"places": 4},
     "lexical_units": {"places": 4, "rank": 2},

@@ -13,6 +13,7 @@ from weft.decoding.speculative.train.kind import Kind
 _HERE: Final = "weft.decoding.speculative.train."
 KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "dflash": "dflash",
         "eagle": "eagle",
         "hidden_transfer": "hidden_transfer",
         "lexical_units": "lexical_units",

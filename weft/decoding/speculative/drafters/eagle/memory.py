@@ -1,4 +1,4 @@
-"""Keys and values of one sequence in the drafter's one layer. What was only drafted is forgotten.
+"""Keys and values of one sequence in one layer of a drafter. What was only drafted is forgotten.
 
 Knows tensors; knows no tokens.
 """
@@ -25,21 +25,22 @@ class Memory:
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        sees: torch.Tensor,
+        sees: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Add the rows' keys and values; attention of their queries.
 
         query: [heads, rows, head_dim]; key, value: [kv_heads, rows, head_dim]; sees: bool [rows,
-        length with them]. Returns [heads, rows, head_dim].
+        length with them], None for all. Returns [heads, rows, head_dim].
         """
-        keys, values = self._append(key, value)
+        keys, values = self.append(key, value)
         kv_heads, _, width = keys.shape
         grouped = query.reshape(1, kv_heads, -1, width)  # heads that share keys, as more rows
-        mask = sees.repeat(len(query) // kv_heads, 1)
+        mask = None if sees is None else sees.repeat(len(query) // kv_heads, 1)
         found = scaled_dot_product_attention(grouped, keys[None], values[None], mask)
         return found.reshape(query.shape)
 
-    def _append(self, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def append(self, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add rows, [kv_heads, rows, head_dim] of each; all keys and values with them."""
         end = self.length + key.shape[1]
         if self._buffer is None or self._buffer.shape[2] < end:
             room = key.new_zeros(2, key.shape[0], 1 << max(end - 1, 127).bit_length(), key.shape[2])
