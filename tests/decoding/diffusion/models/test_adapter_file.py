@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +17,8 @@ from tests.decoding.diffusion.models.test_published import EXACT, IDS, predictio
 from weft.core.errors import CapabilityError
 from weft.decoding import tensor_file
 from weft.decoding.diffusion.models import adapter_file, load
+from weft.decoding.diffusion.models.base import Base
+from weft.decoding.speculative.artefact import Fingerprint
 
 LAYER = "model.layers.1.self_attn.q_proj"
 BASE = {k: v for k, v in p.a2d("llama").items() if k != "architectures"} | {"model_type": "llama"}
@@ -95,6 +100,26 @@ def test_a_missing_adapter_is_told(tmp_path: Path) -> None:
     (path / "adapter.safetensors").unlink()
     with pytest.raises(CapabilityError, match=r"adapter\.safetensors"):
         load(path, EXACT)
+
+
+def test_a_base_that_is_another_model_is_refused(tmp_path: Path) -> None:
+    path = folders(tmp_path, changes())
+    target = asdict(Fingerprint.of(Base(p.qwen_like(BASE, "llama"))))
+    told(path, target)
+    assert load(path, EXACT).traits.block == 4
+    told(path, target | {"digest": "0" * 64})
+    with pytest.raises(CapabilityError, match=r"target\.digest.*another model"):
+        load(path, EXACT)
+    told(path, target | {"vocab_size": "many"})
+    with pytest.raises(CapabilityError, match=r"target\.vocab_size"):
+        load(path, EXACT)
+
+
+def told(path: Path, target: dict[str, Any]) -> None:
+    """Write for which model the adapter in `path` is."""
+    config = json.loads((path / "config.json").read_text())
+    config["weft_diffusion"]["target"] = target
+    (path / "config.json").write_text(json.dumps(config))
 
 
 def test_a_base_of_another_kind_is_refused(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from weft.core.errors import CapabilityError
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.models import adapter_file
+from weft.decoding.diffusion.models.base import check_base
 from weft.decoding.diffusion.models.families import OURS
 from weft.decoding.diffusion.models.family import Body, Family
 from weft.decoding.diffusion.models.fields import CONFIG, Fields
@@ -115,6 +116,7 @@ def _adapted(path: Path, config: Fields, base: Path, options: NetworkOptions) ->
     check_weights(base, family, family.body, shape)
     traits_of(path, config, family, shape.vocab_size)
     model = load_weights(base, options, Dialect(CLASSES[family.body], shape))
+    check_base(own, model)
     adapter_file.merge(model, path / own.file("adapter"))
     return _read(model, options, path, config, family)
 
