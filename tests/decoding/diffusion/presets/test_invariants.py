@@ -1,4 +1,4 @@
-"""What holds for every preset, whatever it does: on the oracle, greedy and sampled."""
+"""What holds for every preset, and what holds for those that only commit: on the oracle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from weft.decoding.diffusion.loop import GREEDY, denoise, denoised, written
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
 from weft.decoding.diffusion.oracle.asking import asked
-from weft.decoding.diffusion.oracle.language import Language
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, FREE, LANGUAGES, valid
 from weft.decoding.diffusion.oracle.question import read
 from weft.decoding.diffusion.policies.factor import Factor
@@ -29,15 +28,17 @@ OURS = (
     *("dream_margin", "dream_entropy", "dimple", "threshold", "factor", "entropy_threshold"),
     "entropy_bound",
 )
+ALL = [name for name in NAMES if not preset(name).needs]
 SHAPINGS = {"greedy": GREEDY, "sampled": SAMPLED}
 
 
-def items(language: Language) -> int:
-    return min(language.longest, 4)
+def items(operation: str) -> int:
+    """A Latin square of order 4 has 16 slots and tells no more than one of order 3."""
+    return 3 if operation == "latin_square" else 4
 
 
 @pytest.mark.parametrize("shaping", SHAPINGS.values(), ids=SHAPINGS)
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", ALL)
 def test_what_is_fixed_stays_and_the_counts_add_up(name: str, shaping: Shaping) -> None:
     question = read(words.ids_of("shuffle <sep> Adam Mary Tom Eva <sep>"))
     literals = {1: words.ids_of("Tom")[0], 3: words.ids_of("Adam")[0]}
@@ -51,14 +52,16 @@ def test_what_is_fixed_stays_and_the_counts_add_up(name: str, shaping: Shaping) 
         np.testing.assert_array_equal(canvas.ids[frozen], held)
         left = int(canvas.undecided.sum())
         assert row.counters.commits - row.counters.remasks == before - left
-        assert (canvas.ids[canvas.undecided] == words.MASK).all()
+        # a uniform-state model reads noise there
+        masked = canvas.ids[canvas.undecided] == words.MASK
+        assert masked.all() or name == "uniform_state"
         assert words.MASK not in canvas.ids[~canvas.undecided]
     assert row.counters.kept + row.counters.discarded <= 6
     assert len(row.counters.order) == row.counters.commits
     assert row.kept.tolist()[1] == literals[1]
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", ALL)
 def test_rows_do_not_depend_on_their_batch(name: str) -> None:
     random = np.random.default_rng(2)
     plugs = plugs_for(name, ORACLE.traits, {})
@@ -98,7 +101,7 @@ def test_slots_of_one_at_a_time_make_every_preset_sequential(name: str) -> None:
 @pytest.mark.parametrize("operation", LANGUAGES)
 def test_a_threshold_of_one_writes_what_one_slot_a_step_writes(operation: str) -> None:
     """What is certain may be written with others: it tells them nothing."""
-    n = items(LANGUAGES[operation])
+    n = items(operation)
     sure = answered(operation, n, 6, whole_answer(Threshold(1.0)))
     one = answered(operation, n, 6, whole_answer(Fixed(Every(1), "drawn")))
     for ours, theirs in zip(sure, one, strict=True):
@@ -113,17 +116,15 @@ def test_a_threshold_of_one_writes_what_one_slot_a_step_writes(operation: str) -
 
 @pytest.mark.parametrize("operation", LANGUAGES)
 def test_factors_up_to_one_are_never_wrong_where_tokens_are_greedy(operation: str) -> None:
-    language = LANGUAGES[operation]
-    for n in range(language.shortest, min(language.longest, 6) + 1):
-        if operation == "latin_square" and n == 4:
-            continue  # 576 answers of 16 slots: the same, slowly
+    largest = 3 if operation == "latin_square" else 6
+    for n in range(LANGUAGES[operation].shortest, largest + 1):
         for factor in (1.0, 0.5):
             assert all(one.valid for one in answered(operation, n, 4, whole_answer(Factor(factor))))
 
 
 @pytest.mark.parametrize("operation", LANGUAGES)
 def test_one_slot_a_step_is_always_valid(operation: str) -> None:
-    n = items(LANGUAGES[operation])
+    n = items(operation)
     for score in ("leftmost", "random", "drawn", "entropy"):
         plugs = whole_answer(Fixed(Every(1), score))
         assert all(one.valid for one in answered(operation, n, 3, plugs, SAMPLED))
@@ -131,8 +132,10 @@ def test_one_slot_a_step_is_always_valid(operation: str) -> None:
 
 @pytest.mark.parametrize("operation", DETERMINISTIC)
 def test_one_answer_is_found_by_every_preset(operation: str) -> None:
-    for name in OURS:
-        for one in answered(operation, 4, 1, plugs_for(name, ORACLE.traits, {}), SAMPLED, room=1):
+    for name in ALL:
+        plugs = plugs_for(name, ORACLE.traits, {})
+        shaping = SAMPLED if name in OURS else GREEDY
+        for one in answered(operation, 4, 1, plugs, shaping, room=1):
             assert one.valid
             assert one.row.finish == "stop"
 
