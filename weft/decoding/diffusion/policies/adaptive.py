@@ -1,4 +1,4 @@
-"""Write together what provably hardly depends on each other; look again at what was doubtful.
+"""One-by-one writing, and with each slot all those that provably hardly depend on anything.
 
 Knows neither the task nor its length: what it may do follows from the predictions at hand.
 """
@@ -6,19 +6,22 @@ Knows neither the task nor its length: what it may do follows from the predictio
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from weft.decoding.diffusion.action import Action, Writing
 from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
+from weft.decoding.diffusion.canvas import Canvas, Slots
 from weft.decoding.diffusion.policies.certificate import gaps
-from weft.decoding.diffusion.policies.shadows import expected, written
+from weft.decoding.diffusion.policies.ranking import Rows, ranked
+from weft.decoding.diffusion.policies.shadows import expected
+from weft.decoding.diffusion.policies.threshold import SLACK, reaches
 from weft.decoding.diffusion.policy import Need
 from weft.decoding.diffusion.stats import Drawn, Stats
 
-_CERTAIN = 1e-4
-"""Of a risk, what is due to rounding in float32."""
+_ROUNDING: Final = 1e-4
+"""Of a risk, what is due to float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +29,15 @@ class Adaptive:
     """Certified writing with a second look (ours).
 
     risk    of a window: the distances of its steps from one-by-one writing sum to no more
-    care    a second look is due where tokens are wrong with this probability by the model's own
-            word, as it was when they were written
-    doubt   a token that all others leave less probability than this is opened again
+    care    a second look is due where certified tokens are wrong with this probability, summed,
+            by the model's own word when they were written
+    doubt   a certified token that all others leave less probability than this is opened again
     rounds  how many looks may open slots of a window
     """
 
-    risk: float = 0.02
-    care: float = 0.01
-    doubt: float = 0.02
+    risk: float = 0.05
+    care: float = 0.05
+    doubt: float = 0.1
     rounds: int = 2
     needs: frozenset[Need] = frozenset()
 
@@ -52,47 +55,51 @@ class _Adapting:
         self._block = -1
         self._risk = self._owed = 0.0
         self._rounds = 0
+        self._certified: list[int] = []
 
     def shadows(self, canvas: Canvas) -> Slots:
-        return written(canvas) if self._checks(canvas) else np.empty(0, dtype=np.int64)
+        """The certified slots, when all are written and they are worth it."""
+        due = canvas.block == self._block and not len(canvas.open) and self._look_due
+        return np.array(sorted(self._certified) if due else [], dtype=np.int64)
 
     def propose(self, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
         if canvas.block != self._block:
             self._block, self._rounds = canvas.block, self._settings.rounds
-            self._risk, self._owed = self._settings.risk, 0.0
+            self._risk, self._owed, self._certified = self._settings.risk, 0.0, []
         if not stats.open.any():
             return self._second_look(stats, canvas)
-        chosen = self._certified(stats)
-        self._owed += float((1.0 - stats.confidence[chosen]).sum())
-        full = chosen.sum() == stats.open.sum()
+        rows, sure = self._chosen(stats)
+        self._certified += [int(slot) for slot in stats.slots[sure]]
+        self._owed += float((1.0 - drawn.p[sure]).sum())
         return Action(
-            commit=Writing.of(stats.slots[chosen], drawn.ids[chosen]),
-            again=bool(full) and self._wants_look,
+            commit=Writing.of(stats.slots[rows], drawn.ids[rows]),
+            again=len(rows) == int(stats.open.sum()) and self._look_due,
         )
 
     @property
-    def _wants_look(self) -> bool:
+    def _look_due(self) -> bool:
         return self._rounds > 0 and self._owed >= self._settings.care
 
-    def _checks(self, canvas: Canvas) -> bool:
-        return canvas.block == self._block and not len(canvas.open) and self._wants_look
-
-    def _certified(self, stats: Stats) -> Bits:
-        rows = np.flatnonzero(stats.open)
+    def _chosen(self, stats: Stats) -> tuple[Rows, Rows]:
+        """What is written now, and which of it on the word of a certificate."""
+        rows = ranked(stats.confidence, stats.open)
         doubt = 1.0 - stats.confidence[rows]
-        order = np.argsort(doubt, kind="stable")
-        bound = gaps(doubt[order], stats.entropy[rows][order])
-        count = max(1, int(np.searchsorted(bound, self._risk, side="right")))
-        self._risk -= float(bound[count - 1])
-        chosen = np.zeros(len(stats.slots), dtype=np.bool_)
-        chosen[rows[order[:count]]] = True
-        return chosen
+        doubtful = doubt > self._risk
+        # as one-by-one writing would: the leftmost slot that is not as good as written
+        turn = int(np.where(doubtful | ~doubtful.any(), rows, rows.max() + 1).argmin())
+        bound = gaps(doubt, stats.entropy[rows], turn)
+        count = int(np.searchsorted(bound, self._risk + SLACK, side="right")) - 1
+        self._risk -= float(bound[count])
+        chosen = np.arange(len(rows)) < count
+        chosen[turn] = True
+        alone = int(chosen.sum()) == 1
+        return rows[chosen], rows[chosen & ~doubtful & ~np.bool_(alone)]
 
     def _second_look(self, stats: Stats, canvas: Canvas) -> Action:
         slots, p = expected(stats, canvas)
-        doubted = slots[p < self._settings.doubt]
+        doubted = slots[~reaches(p, self._settings.doubt)]
         self._rounds -= 1
-        self._owed = 0.0
-        # predictions that contradicted each other are not to be trusted together
-        self._risk = min(self._risk, _CERTAIN)
+        self._owed, self._certified = 0.0, []
+        # predictions that contradict each other are not to be trusted together again
+        self._risk = min(self._risk, _ROUNDING)
         return Action(remask=doubted, again=len(doubted) > 0)
