@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,15 @@ from weft.decoding.speculative.train.teacher import Teacher
 PROMPTS = ([5, 9, 5, 9, 5, 9, 17], [40, 41, 42, 43, 40, 41], list(range(60, 90)), [7])
 LIMITS = Limits(30, frozenset({END}))
 SHAPE = DFlashShape(width=48, block=5, taps=2, layers=2, heads=4, kv_heads=2, head_dim=8, inner=32)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small products are not worth a second one, and a busy machine makes them wait for it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
