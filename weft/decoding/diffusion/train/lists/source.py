@@ -26,11 +26,14 @@ _SIZES: Final = {3: 1.0, 4: 1.0, 5: 1.0, 6: 1.3}
 _OFTEN: Final = {
     "sort": 2.0,
     "shuffle": 1.5,
+    "replace_random": 1.5,
+    "insert_random": 2.0,
+    "remove_random": 1.5,
     "choose_any": 0.5,
     "pair_match": 0.5,
-    "latin_square": 0.5,
+    "latin_square": 0.7,
     "parity": 0.5,
-    "brackets": 0.5,
+    "brackets": 0.7,
 }
 
 
