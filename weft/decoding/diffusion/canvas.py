@@ -154,6 +154,24 @@ class Canvas:
             setattr(self, name, getattr(self, name)[:length])
         self.window = range(min(self.window.start, length), min(self.window.stop, length))
 
+    def replace(self, start: int, stop: int, ids: ArrayLike, undecided: ArrayLike) -> None:
+        """Other slots of the answer instead of those from `start` to `stop`: `ids` and `undecided`
+        are of one length. Raises: `ValueError` where the prompt begins.
+        """
+        if start < self.first:
+            raise ValueError(f"slot {start} is part of the prompt of {self.first}")
+        tokens = np.asarray(ids, dtype=np.int64)
+        news: dict[str, NDArray[np.generic]] = {
+            "ids": tokens,
+            "ours": np.ones(len(tokens), dtype=np.bool_),
+            "undecided": np.asarray(undecided, dtype=np.bool_),
+            "frozen": np.zeros(len(tokens), dtype=np.bool_),
+            "visits": np.zeros(len(tokens), dtype=np.int64),
+        }
+        for name, new in news.items():
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old[:start], new, old[stop:]]))
+
     def supposing(self, slots: ArrayLike, ids: ArrayLike) -> Canvas:
         """A copy that shares nothing, with these open slots decided. Raises: as `commit`."""
         other = copy(self)

@@ -1,0 +1,193 @@
+"""JSON Schema keywords: which a skeleton follows, and two schemas as the one that says both.
+
+Knows single schemas, no references. What is not understood is refused, never ignored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from weft.decoding.diffusion.structure.refused import NotASkeleton
+
+Schema: TypeAlias = Mapping[str, Any]
+
+ANNOTATIONS: Final = frozenset(
+    {
+        "$anchor",
+        "$comment",
+        "$defs",
+        "$id",
+        "$schema",
+        "default",
+        "definitions",
+        "deprecated",
+        "description",
+        "examples",
+        "readOnly",
+        "title",
+        "writeOnly",
+    }
+)
+OF_TYPE: Final[dict[str, frozenset[str]]] = {
+    "null": frozenset(),
+    "boolean": frozenset(),
+    "integer": frozenset(
+        {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+    ),
+    "number": frozenset(
+        {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+    ),
+    "string": frozenset({"minLength", "maxLength", "pattern", "format"}),
+    "array": frozenset({"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}),
+    "object": frozenset(
+        {"properties", "required", "additionalProperties", "minProperties", "maxProperties"}
+    ),
+}
+COMPOSED: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "enum", "const", "type"})
+_KNOWN: Final = ANNOTATIONS | COMPOSED | frozenset().union(*OF_TYPE.values())
+_LARGER: Final = frozenset(
+    {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"}
+)
+_SMALLER: Final = frozenset(
+    {"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"}
+)
+
+
+def checked(schema: object) -> Schema:
+    """`schema`, of which every keyword is understood; `True` is the one that allows everything.
+
+    Raises: `NotASkeleton`.
+    """
+    if schema is True:
+        return {}
+    if schema is False:
+        raise NotASkeleton("a part of the schema allows nothing")
+    if not isinstance(schema, Mapping):
+        raise NotASkeleton("a part of the schema is no schema")
+    unknown = sorted(set(schema) - _KNOWN)
+    if unknown:
+        raise NotASkeleton(f"{unknown[0]!r} cannot be laid out")
+    return schema
+
+
+def types(schema: Schema) -> tuple[str, ...]:
+    """The types a value may have, as far as keywords tell; empty: any."""
+    stated = schema.get("type")
+    if stated is not None:
+        names = [stated] if isinstance(stated, str) else list(stated)
+        if not names or any(name not in OF_TYPE for name in names):
+            raise NotASkeleton(f"the type {stated!r} is none")
+        return tuple(names)
+    for name in ("object", "array", "string", "number"):
+        if OF_TYPE[name] & schema.keys():
+            return (name,)
+    return ()
+
+
+def without(schema: Schema, *names: str) -> dict[str, Any]:
+    """A copy that lacks the keywords `names`, and annotations."""
+    return {k: v for k, v in schema.items() if k not in names and k not in ANNOTATIONS}
+
+
+def both(one: Schema, other: Schema) -> dict[str, Any]:
+    """A schema that a value fits when it fits `one` and `other`. Raises: `NotASkeleton`."""
+    first, second = without(one), without(other)
+    _agree_on_others(first, second)
+    result = dict(first)
+    for key, value in second.items():
+        result[key] = _merged(key, result[key], value) if key in result else value
+    return result
+
+
+def _merged(key: str, one: Any, other: Any) -> Any:
+    if one == other:
+        return one
+    if key == "type":
+        return _common_types({"type": one}, {"type": other})
+    if key == "required":
+        return [*one, *(name for name in other if name not in one)]
+    if key == "properties":
+        shared = {
+            name: both(checked(one[name]), checked(other[name])) for name in one if name in other
+        }
+        return {**one, **other, **shared}
+    if key in _LARGER:
+        return max(one, other)
+    if key in _SMALLER:
+        return min(one, other)
+    if key == "enum":
+        return [value for value in one if any(same(value, each) for each in other)]
+    raise NotASkeleton(f"two different {key!r} for one value")
+
+
+def _common_types(one: Schema, other: Schema) -> list[str]:
+    left, right = types(one), types(other)
+    common = [name for name in left if name in right]
+    if ("integer" in left and "number" in right) or ("number" in left and "integer" in right):
+        common.append("integer")
+    if not common:
+        raise NotASkeleton("a value cannot have two types")
+    return list(dict.fromkeys(common))
+
+
+def _agree_on_others(one: Schema, other: Schema) -> None:
+    """What one says of undeclared properties must not touch what the other declares."""
+    for this, that in ((one, other), (other, one)):
+        free = this.get("additionalProperties", True)
+        beyond = set(that.get("properties", ())) - set(this.get("properties", ()))
+        if free is not True and free != {} and beyond:
+            raise NotASkeleton("properties of one schema that another one rules out")
+
+
+def same(one: object, other: object) -> bool:
+    """Equal as JSON values: `1` is `1.0` and is not `true`."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    return one == other and isinstance(one, str) == isinstance(other, str)
+
+
+def spelled(value: object) -> str:
+    """A JSON value as text. Raises: `NotASkeleton` for what is none."""
+    try:
+        text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return json.dumps(_plain(value), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotASkeleton(f"a value of the schema is not JSON: {error}") from None
+    return text
+
+
+def has_type(value: object, names: Iterable[str]) -> bool:
+    """Whether a JSON value is of one of the types."""
+    return any(_is(value, name) for name in names)
+
+
+def _is(value: object, name: str) -> bool:
+    match name:
+        case "null":
+            return value is None
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            whole = isinstance(value, float) and value.is_integer()
+            return (isinstance(value, int) and not isinstance(value, bool)) or whole
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "string":
+            return isinstance(value, str)
+        case "array":
+            return isinstance(value, Sequence) and not isinstance(value, str)
+        case _:
+            return isinstance(value, Mapping)
+
+
+def _plain(value: Any) -> Any:
+    """Frozen mappings and sequences as dicts and lists."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value

@@ -1,0 +1,324 @@
+"""One answer as it is filled: literals, values and open choices in a row, laid out again as they
+are decided.
+
+Two invariants make every state a beginning of valid text: each value can be finished within its
+slots (`slot.py`), and all that is laid out fits the room together with the cheapest way of every
+open choice (`switch.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.core.errors import InternalError, ModelRequestError
+from weft.decoding.diffusion.structure.lexicon import Lexicon
+from weft.decoding.diffusion.structure.lifted import Lifted
+from weft.decoding.diffusion.structure.options import StructureOptions
+from weft.decoding.diffusion.structure.parts import Choice, Needs, Part, Parts, Spelt, Text, Value
+from weft.decoding.diffusion.structure.slot import OPEN, ValueSlots
+from weft.decoding.diffusion.structure.structure import Kind
+from weft.decoding.diffusion.structure.switch import Switch, Way, behind, distinct, shared
+
+
+class Fixed:
+    """Tokens that are written as they are."""
+
+    def __init__(self, tokens: Sequence[int]) -> None:
+        self.tokens = list(tokens)
+
+    @property
+    def size(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def need(self) -> int:
+        return self.size
+
+
+Segment: TypeAlias = Fixed | ValueSlots | Switch
+
+
+class Skeleton:
+    """A `Structure` of at most `room` tokens of the language of `parts`.
+
+    Raises: `ModelRequestError` when the shortest text takes more.
+    """
+
+    kind: Final[Kind] = "skeleton"
+    reason: Final = ""
+    narrowed: tuple[str, ...] = ()
+
+    def __init__(
+        self, parts: Parts, lexicon: Lexicon, needs: Needs, options: StructureOptions, room: int
+    ) -> None:
+        self._lexicon, self._needs, self._options = lexicon, needs, options
+        least = needs.of(parts)
+        if least > room:
+            raise ModelRequestError(
+                f"the shortest text of this structure takes {least} tokens, and {room} are allowed",
+                hint="raise max_tokens",
+            )
+        self._room = room
+        self._spare = room - least
+        self._segments = self._lay(parts, None)
+        self.settle()
+
+    @property
+    def tokens(self) -> list[int]:
+        """What stands in each slot; `OPEN` where nothing is decided."""
+        return [token for segment in self._segments for token in segment.tokens]
+
+    @property
+    def literal(self) -> list[bool]:
+        """The slots that were never open."""
+        return [isinstance(one, Fixed) for one in self._segments for _ in range(one.size)]
+
+    @property
+    def over(self) -> bool:
+        """Everything is decided."""
+        return OPEN not in self.tokens
+
+    @property
+    def complete(self) -> bool:
+        return self.over
+
+    def restrict(self, slot: int, logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        """`logits` [vocabulary] of an open slot, -inf where a token cannot stand."""
+        segment, index = self._at(slot)
+        if isinstance(segment, ValueSlots):
+            return segment.restrict(index, logits)
+        assert isinstance(segment, Switch)
+        allowed = segment.allowed(self._slack)
+        out = np.full_like(logits, -np.inf)
+        out[allowed] = np.maximum(logits[allowed], np.float32(-1e30))
+        return out
+
+    def admitted(self, slots: Sequence[int], tokens: Sequence[int]) -> list[bool]:
+        """Which of these can be decided together: each after those admitted before it.
+
+        The first one is, where it is allowed by `restrict`.
+        """
+        trials: dict[int, ValueSlots | Switch] = {}
+        slack, found = self._slack, []
+        for slot, token in zip(slots, tokens, strict=True):
+            number, index = self._place(slot)
+            segment = self._segments[number]
+            assert not isinstance(segment, Fixed)
+            trial = trials.setdefault(number, segment.copy())
+            before = trial.need
+            found.append(_take(trial, index, token, slack))
+            if isinstance(trial, Switch):
+                slack -= trial.need - before
+        return found
+
+    def write(self, slots: Sequence[int], tokens: Sequence[int]) -> None:
+        """Decide slots in the order of their admission, and lay out what that tells.
+
+        Raises: `InternalError` for what was not admitted.
+        """
+        places = [self._at(slot) for slot in slots]
+        for (segment, index), token in zip(places, tokens, strict=True):
+            if isinstance(segment, Fixed) or not _take(segment, index, token, self._slack):
+                raise InternalError(f"token {token} was written where it cannot stand")
+        self.settle()
+
+    def settle(self) -> None:
+        """Decide what can only be one thing, let ended values shrink, go the ways that were
+        chosen: nothing of this needs the model.
+        """
+        number = 0
+        while number < len(self._segments):
+            segment = self._segments[number]
+            if isinstance(segment, Switch) and self._resolve(number, segment):
+                number = max(0, number - 1)  # what stands before it is followed by something else
+                continue
+            if isinstance(segment, ValueSlots):
+                self._settle_value(segment, number)
+            number += 1
+        if self._slack < 0:
+            raise InternalError(f"a structure takes {-self._slack} tokens too many")
+
+    @property
+    def _slack(self) -> int:
+        """Slots that nobody has claimed."""
+        return self._room - sum(segment.need for segment in self._segments)
+
+    # --- deciding
+
+    def _settle_value(self, value: ValueSlots, number: int) -> None:
+        after = self._segments[number + 1] if number + 1 < len(self._segments) else None
+        value.follow(_first_tokens(after), self._lexicon)
+        while not value.settled:
+            forced = value.forced()
+            if forced is None:
+                grown = min(self._options.open_tokens, self._slack, value.most - value.size)
+                if grown > 0 and value.full and value.may_go_on:
+                    value.grow(grown)
+                else:
+                    value.settled = True
+            elif forced[1] == OPEN:
+                value.close(forced[0])
+            else:
+                value.take(*forced)
+
+    def _resolve(self, number: int, switch: Switch) -> bool:
+        """Go on where the way is known; whether it was."""
+        if switch.token == OPEN:
+            allowed = switch.allowed(self._slack)
+            if len(allowed) != 1:
+                return False
+            switch.take(int(allowed[0]), self._slack)
+        after = self._segments[number + 1] if number + 1 < len(self._segments) else None
+        self._spare = self._slack
+        laid = self._open(switch.ways, after)
+        head = switch.ways[0].head
+        if head is not None:
+            first = laid[0]
+            assert isinstance(first, ValueSlots)
+            first.take(0, switch.token)
+        self._segments[number : number + 1] = laid
+        return True
+
+    # --- laying out
+
+    def _lay(self, parts: Sequence[Part], after: Segment | None) -> list[Segment]:
+        """Segments of `parts`, made from the right: a choice has to know what follows it."""
+        out: list[Segment] = []
+        for wording, run in reversed([(k, list(g)) for k, g in groupby(parts, _is_wording)]):
+            if wording:
+                out.insert(0, Fixed(self._spelt(run)))
+                continue
+            for part in reversed(run):
+                follows = out[0] if out else after
+                out[:0] = self._single(part, follows)
+        return [segment for segment in out if segment.size or not isinstance(segment, Fixed)]
+
+    def _single(self, part: Part, after: Segment | None) -> list[Segment]:
+        if isinstance(part, Value):
+            return [self._value(part.language)]
+        assert isinstance(part, Choice)
+        ways = self._ways(part, after)
+        least = self._needs.of((part,))
+        cheapest = max(1, min(way.need for way in ways))
+        self._spare -= max(0, cheapest - least)
+        return self._open(ways, after)
+
+    def _value(self, language: Lifted, size: int | None = None) -> ValueSlots:
+        if size is None:
+            size = self._reserved(language)
+            self._spare -= size - language.least
+        return ValueSlots(language, size, language.longest)
+
+    def _reserved(self, language: Lifted) -> int:
+        """Slots that a value begins with: as many as it needs, and some of the spare ones."""
+        most = min(language.longest, self._options.open_tokens, language.least + self._spare)
+        return max(language.least, most)
+
+    def _ways(self, choice: Choice, after: Segment | None) -> tuple[Way, ...]:
+        """The ways of a choice, those of a choice that it begins with among them."""
+        left: list[Parts] = [(choice,)]
+        seen: set[tuple[object, ...]] = set()
+        found: list[Way] = []
+        while left:
+            parts = left.pop(0)
+            head = parts[0] if parts else None
+            if not isinstance(head, Choice):
+                found.extend(self._way(parts, after))
+            elif (head.key, *parts[1:]) not in seen:
+                seen.add((head.key, *parts[1:]))
+                left[:0] = [(*way, *parts[1:]) for way in head.ways]
+        return distinct(found)
+
+    def _way(self, parts: Parts, after: Segment | None) -> list[Way]:
+        if not parts:
+            word = tuple(after.tokens) if isinstance(after, Fixed) else ()
+            return [Way(word, (), 0, stays=True)]
+        need = self._needs.of(parts)
+        if isinstance(parts[0], Value):
+            language = parts[0].language
+            room = max(1, self._reserved(language))
+            return [Way((), parts, need - language.least + room, language, room)]
+        count = next((n for n, part in enumerate(parts) if not _is_wording(part)), len(parts))
+        word = self._spelt(parts[:count])
+        return [Way(word, parts[count:], len(word) + self._needs.of(parts[count:]))]
+
+    def _open(self, ways: Sequence[Way], after: Segment | None) -> list[Segment]:
+        """The only way laid out, or a switch behind what all ways begin with."""
+        unknown = [way for way in ways if way.stays and not way.word]
+        if unknown or len(ways) == 1:
+            return self._gone((unknown or list(ways))[0], after)
+        tokens = shared(ways)
+        stays = any(way.stays for way in ways)
+        if tokens and stays:
+            assert isinstance(after, Fixed)
+            after.tokens = after.tokens[len(tokens) :]
+        left = [behind(way, tokens, again=stays) for way in ways]
+        return [*([Fixed(tokens)] if tokens else []), Switch(left)]
+
+    def _gone(self, way: Way, after: Segment | None) -> list[Segment]:
+        if way.stays:
+            return []
+        if way.head is not None:
+            rest = self._lay(way.rest[1:], after)
+            return [self._value(way.head, way.room), *rest]
+        parts = way.rest
+        while isinstance(after, Fixed) and parts and isinstance(last := parts[-1], Spelt):
+            # what was taken from its beginning before the way was known
+            after.tokens[:0] = last.tokens
+            parts = parts[:-1]
+        rest = self._lay(parts, after)
+        return [Fixed(way.word), *rest] if way.word else rest
+
+    def _spelt(self, parts: Sequence[Part]) -> tuple[int, ...]:
+        """Texts in a row as the tokens of one, where those are not more."""
+        texts = [part.text for part in parts if isinstance(part, Text)]
+        apart = [token for part in parts for token in self._alone(part)]
+        if len(texts) == len(parts):
+            whole = self._lexicon.spell("".join(texts))
+            return whole if len(whole) <= len(apart) else tuple(apart)
+        return tuple(apart)
+
+    def _alone(self, part: Part) -> tuple[int, ...]:
+        if isinstance(part, Text):
+            return self._lexicon.spell(part.text)
+        return part.tokens if isinstance(part, Spelt) else ()
+
+    # --- finding
+
+    def _place(self, slot: int) -> tuple[int, int]:
+        """The number of the segment, and the slot within it."""
+        for number, segment in enumerate(self._segments):
+            if slot < segment.size:
+                return number, slot
+            slot -= segment.size
+        raise InternalError("a slot behind the end of a structure")
+
+    def _at(self, slot: int) -> tuple[Segment, int]:
+        number, index = self._place(slot)
+        return self._segments[number], index
+
+
+def _take(segment: ValueSlots | Switch, index: int, token: int, slack: int) -> bool:
+    if isinstance(segment, Switch):
+        return segment.token == OPEN and segment.take(token, slack)
+    if index >= segment.size or segment.tokens[index] != OPEN:
+        return False
+    return segment.take(index, token)
+
+
+def _is_wording(part: Part) -> bool:
+    return isinstance(part, Text | Spelt)
+
+
+def _first_tokens(segment: Segment | None) -> NDArray[np.int64]:
+    if isinstance(segment, Fixed):
+        return np.array(segment.tokens[:1], dtype=np.int64)
+    if isinstance(segment, Switch):
+        first = sorted({way.word[0] for way in segment.ways if way.word})
+        return np.array(first, dtype=np.int64)
+    return np.empty(0, dtype=np.int64)
