@@ -5,8 +5,9 @@ Knows attention kinds, the shift and what is banned; knows no policies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,18 +16,23 @@ from numpy.typing import NDArray
 
 from weft.core.errors import CapabilityError, InternalError, ModelRequestError
 from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.canvas import Slots
 from weft.decoding.diffusion.held import Held
 from weft.decoding.diffusion.laying import horizon, span_of
+from weft.decoding.diffusion.pieces import pieces
 from weft.decoding.diffusion.probe import Probe
 from weft.decoding.diffusion.query import Query, Soft
 
 if TYPE_CHECKING:
-    from weft.decoding.network.network import Network
+    from weft.decoding.network.network import Network, Reading
     from weft.decoding.network.packing import Span
 
 
 class NetworkAdapter:
     """Implements `ModelAdapter`: the queries of a pass are one pass of the network, unpadded.
+
+    A text of more than `piece` slots that sees nothing later is read in several, with the same
+    keys.
 
     Rows of canvases are slots of the network's cache, which belongs to the adapter alone. Queries
     of one pass are of different rows, but for those that keep nothing (`Query.scratch`).
@@ -34,7 +40,7 @@ class NetworkAdapter:
     Raises: `CapabilityError` for traits that are not those of the network.
     """
 
-    def __init__(self, network: Network, traits: Traits) -> None:
+    def __init__(self, network: Network, traits: Traits, piece: int = 1024) -> None:
         if traits.vocabulary > network.vocabulary_size:
             raise CapabilityError(
                 f"a model of {network.vocabulary_size} tokens cannot predict {traits.vocabulary}"
@@ -43,6 +49,7 @@ class NetworkAdapter:
             raise CapabilityError(f"the model has no embedding for its mask, {traits.mask_id}")
         self.traits = traits
         self._network = network
+        self._piece = piece
         self._held = Held()
         self._probe: Probe | None = None
         self._banned = np.array([t for t in sorted(traits.banned) if t < traits.vocabulary], int)
@@ -56,14 +63,11 @@ class NetworkAdapter:
         for query in queries:
             self._check(query)
         slots = self._slots(queries)
-        queries = self._chosen(queries, slots)
-        spans = [
-            span_of(query, slot, self.traits, self._mixed)
-            for query, slot in zip(queries, slots, strict=True)
-        ]
-        for query, span in zip(queries, spans, strict=True):
-            self._trust(query, span)
-        readings = self._network.forward(sorted(spans, key=lambda span: span.slot))
+        chosen = self._chosen(queries, slots)
+        cut = [pieces(query, self.traits, self._piece) for query in chosen]
+        for early in zip_longest(*(parts[:-1] for parts in cut)):
+            self._read([(one, slot) for one, slot in zip(early, slots, strict=True) if one])
+        readings = self._read([(parts[-1], slot) for parts, slot in zip(cut, slots, strict=True)])
         return [self._shown(readings[slot].logits) for slot in slots]
 
     def forget(self, row: int) -> None:
@@ -119,20 +123,27 @@ class NetworkAdapter:
         whole = replace(query, feed=feed, wanted=nothing, shadows=nothing, choice=None)
         return span_of(whole, slot, self.traits, self._mixed)
 
-    def _trust(self, query: Query, span: Span) -> None:
-        """Check what the query sees of the cache, and note what it leaves there."""
-        row = query.canvas.row
-        text = np.array([c for c in span.columns if c < query.canvas.length], dtype=np.int64)
+    def _read(self, asked: Sequence[tuple[Query, int]]) -> Mapping[int, Reading]:
+        """One pass over queries, each into a slot of the cache; what came of it by slot."""
+        laid = [(query, span_of(query, slot, self.traits, self._mixed)) for query, slot in asked]
+        for query, span in laid:
+            self._check_seen(query, span)
+        readings = self._network.forward(sorted((s for _, s in laid), key=lambda span: span.slot))
+        for query, span in laid:
+            if not query.scratch:
+                self._held.write(span.slot, _text(query, span))
+                self._held.lose(span.slot, query.canvas.length)
+        return readings
+
+    def _check_seen(self, query: Query, span: Span) -> None:
+        """All that the query sees was read, or is read now; a scratch slot gets it copied."""
+        row, text = query.canvas.row, _text(query, span)
         end = horizon(int(text[-1]), query.reach, self.traits)
-        if query.scratch:
-            if len(text) < end:
-                self._held.check(row, end, text)
-                self._network.copy_prefix(row, span.slot, end)
+        if query.scratch and len(text) >= end:
             return
         self._held.check(row, end, text)
-        self._held.write(row, text)
-        if len(query.shadows):
-            self._held.lose(row, query.canvas.length)
+        if query.scratch:
+            self._network.copy_prefix(row, span.slot, end)
 
     def _mixed(self, soft: Soft) -> torch.Tensor:
         embedded = self._network.embed(soft.ids.ravel().tolist())
@@ -144,3 +155,9 @@ class NetworkAdapter:
         shown = logits[:, : self.traits.vocabulary]
         shown[:, self._banned] = -np.inf
         return shown
+
+
+def _text(query: Query, span: Span) -> Slots:
+    """The columns of a span that are slots of the canvas, not copies beside it."""
+    columns = np.array(span.columns, dtype=np.int64)
+    return columns[columns < query.canvas.length]

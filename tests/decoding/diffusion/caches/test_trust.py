@@ -245,6 +245,20 @@ def test_a_model_that_sees_all_has_no_finished_blocks() -> None:
         BlockCausal(predicts=True).begin(Canvas([1], 3, MASK), BLOCKS)
 
 
+def test_noise_that_becomes_a_token_is_read_again() -> None:
+    """Its id may be the same: it may have been read as a mixture."""
+    canvas = Canvas([1, 2], 3, 5)
+    canvas.window = range(2, 5)
+    caching = FreeCache(blockwise=False).begin(canvas, ENCODER)
+    caching.plan(canvas)
+    action = Action(commit=Writing.of([2, 3], [5, 5]))
+    action.perform(canvas, 5)
+    caching.note(canvas, action)
+    canvas.window = range(4, 5)
+    assert caching.plan(canvas).slots.tolist() == [2, 3, 4]
+    assert caching.plan(canvas).slots.tolist() == [4]
+
+
 def test_settings_that_cannot_be() -> None:
     for made in (
         lambda: Prefix(0),

@@ -234,6 +234,27 @@ def test_scratch_keeps_nothing_and_sees_the_row(net: Network) -> None:
     same(beside, fed)
 
 
+@pytest.mark.parametrize("piece", [4, 9, 30])
+@pytest.mark.parametrize("traits", KINDS.values(), ids=KINDS)
+def test_a_long_text_is_read_in_pieces(net: Network, traits: Traits, piece: int) -> None:
+    rows = [canvas(text(17, 1), 7), canvas(text(6, 2), 3, row=1), canvas(text(13, 3), 6, row=2)]
+    queries = [whole(row) for row in rows]
+    beside = whole(rows[2], scratch=True)
+    expected = asked(net, traits, *queries, beside)
+    keys = [net.column(0, slot) for slot in range(17)]
+    widest: list[int] = []
+    forward = net.forward
+    adapter = NetworkAdapter(net, traits, piece)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(net, "forward", lambda s: (widest.append(len(s[0].tokens)), forward(s))[1])
+        answers = adapter.forward([*queries, beside])
+    for one, two in zip(answers, expected, strict=True):
+        same(one, two)
+    for slot, column in enumerate(keys):
+        torch.testing.assert_close(net.column(0, slot), column, rtol=0, atol=CLOSE)
+    assert (len(widest) > 1) == (traits.attention != "full" and piece < 24)
+
+
 def test_a_forgotten_row_is_not_seen(net: Network) -> None:
     one = canvas()
     adapter = NetworkAdapter(net, FULL)
