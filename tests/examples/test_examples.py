@@ -13,6 +13,8 @@ import pytest
 import weft
 from weft.core.errors import ModelNotFound
 from weft.core.fakes import FakeModel, MemoryStore
+from weft.core.values import Denoised
+from weft.engine.trace import Trace
 from weft.serving.weights import locate
 from weft.workflow import FlowResult
 from weft.workflow.models import Models
@@ -118,3 +120,21 @@ def test_the_examples_run_on_the_embedded_model() -> None:
     assert brief.usage.completion_tokens > 0
     assert 0 <= vote.outputs["answer"] <= 1000
     assert set(tickets.outputs["counts"]) <= {"billing", "bug", "question"}
+
+
+def test_lists_are_filled_in_with_fewer_forwards_than_tokens() -> None:
+    pytest.importorskip("torch", reason="a local model needs weft[local]")
+    trace = Trace()
+    result = flow("lists/lists.yaml").run_sync({}, listeners=[trace])
+    assert result.outputs == {
+        "plain": "Anna Ben Fiona Hugo Tom",
+        "sorted": "Anna Ben Fiona Hugo Tom",
+        "reversed": "Ben Fiona Tom Anna Hugo",
+        "copied": "Hugo Anna Tom Fiona Ben",
+    }
+    told = {name: node.decoded[0] for name, node in trace.nodes.items() if node.decoded}
+    assert isinstance(told["plain"], Denoised)
+    assert told["plain"].lossless
+    assert told["plain"].forwards == 6  # five names and the end
+    quick = [each for name, each in told.items() if name.startswith("quick")]
+    assert sum(each.forwards for each in quick) < sum(each.kept for each in quick) / 2
