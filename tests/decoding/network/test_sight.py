@@ -88,18 +88,6 @@ def test_a_reach_hides_what_lies_behind_it(network: Network, plain: LlamaForCaus
     np.testing.assert_allclose(short, expected, rtol=0, atol=2e-5)
 
 
-def test_hidden_columns_are_seen_by_themselves_only(
-    network: Network, plain: LlamaForCausalLM
-) -> None:
-    network.reset()
-    sees = np.ones((11, 11), dtype=bool)
-    sees[:, [4, 6]] = False
-    sees[[4, 6], [4, 6]] = True
-    expected = by_hand(plain, TEXT, range(11), sees)
-    found = read(network, 0, range(11), Sight(11, hidden=(4, 6)))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
-
-
 def test_copies_stand_beside_the_text(network: Network, plain: LlamaForCausalLM) -> None:
     network.reset()
     sight = Sight(11, copies=((3,), (7, 8)), first_copy=11)

@@ -18,7 +18,6 @@ class Sight:
 
     block   0: each sees all of them; else up to the end of its own block, counted from column 0
     causal  columns before this one see up to themselves instead
-    hidden  columns that no other token sees
     copies  tokens read beside the text, from column `first_copy` on, each group of them at the
             positions it names: a group sees itself and all that the text's tokens there see, but
             for those tokens. Nobody else sees it
@@ -27,14 +26,13 @@ class Sight:
     reach: int
     block: int = 0
     causal: int = 0
-    hidden: tuple[int, ...] = ()
     copies: tuple[tuple[int, ...], ...] = ()
     first_copy: int = 0
 
     @property
     def end(self) -> int:
         """The column after the last that anybody sees."""
-        return self.first_copy + self._copied if self.copies else self.reach
+        return self.first_copy + sum(map(len, self.copies)) if self.copies else self.reach
 
     def position(self, column: int) -> int:
         """Where the token of that column stands."""
@@ -44,23 +42,17 @@ class Sight:
 
     def sees_all(self, column: int) -> bool:
         """Whether that token sees all those before it, and nothing after it."""
-        plain = not self.hidden and not self.copies
-        return plain and self._horizon(column) == column + 1
+        return not self.copies and self._horizon(column) == column + 1
 
     def is_open(self, columns: Sequence[int]) -> bool:
         """Whether all tokens of `columns`, in ascending order, see all columns up to `end`."""
-        plain = not self.hidden and not self.copies
-        return plain and self._horizon(columns[0]) == self.reach
+        return not self.copies and self._horizon(columns[0]) == self.reach
 
     def visible(self, columns: Sequence[int], width: int) -> torch.Tensor:
         """Whether the tokens `columns` see the first `width` tokens: bool [columns, width]."""
         horizons = torch.tensor([self._horizon(self.position(column)) for column in columns])
         seen = torch.arange(width) < horizons[:, None]
         row_of = {column: row for row, column in enumerate(columns)}
-        if self.hidden:
-            seen[:, [column for column in self.hidden if column < width]] = False
-            own = [column for column in self.hidden if column in row_of]
-            seen[[row_of[column] for column in own], own] = True
         first = self.first_copy
         for group in self.copies:
             there = slice(first, first + len(group))
@@ -71,10 +63,6 @@ class Sight:
                     seen[row, there] = torch.tensor(group) < horizons[row]
             first = there.stop
         return seen
-
-    @property
-    def _copied(self) -> int:
-        return sum(map(len, self.copies))
 
     def _horizon(self, position: int) -> int:
         """The column after the last of the text that a token there sees."""
