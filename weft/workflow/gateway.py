@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from weft.core.errors import DuplicateName, ServeError, UnknownReference
+from weft.core.ports import ModelClient
+from weft.decoding.diffusion.guard.priors import PriorLimits
+from weft.serving.local import LocalModel
 from weft.workflow.as_model import EXTRA_FIELDS, FlowModel
 from weft.workflow.document.defects import closest
 from weft.workflow.flow import Flow
@@ -55,7 +58,10 @@ class WorkflowGateway:
             for flow, model in zip(flows, self.flow_models, strict=True)
         ]
         self._others = [self._models.client(_owner(flows, name), name) for name in models]
-        served += map(Served, models, self._others)
+        served += [
+            Served(name, client, priors=PriorLimits() if _diffuses(client) else None)
+            for name, client in zip(models, self._others, strict=True)
+        ]
         self._gateway = Gateway(served, options, report)
         self._draining = asyncio.Event()
 
@@ -107,6 +113,11 @@ class WorkflowGateway:
         for flow in self._flows:
             for unit in flow.unit.everything():
                 await self._models.warm(unit)
+
+
+def _diffuses(client: ModelClient) -> bool:
+    """Whether it fills in around text that stands in its answer already."""
+    return isinstance(client, LocalModel) and client.diffuses
 
 
 def _check_names(names: Sequence[str], what: str) -> None:

@@ -73,9 +73,11 @@ class ChatEndpoint:
         self._check(body)
         extra = further_fields({**raw, "stream": bool(body.stream)}, served.fields)
         options = body.stream_options
+        requests = requests_of(body, extra, timeout_s)
+        served.check(requests[0])
         return Asked(
             served,
-            requests_of(body, extra, timeout_s),
+            requests,
             timeout_s,
             self._options.keep_alive_s,
             bool(body.stream),

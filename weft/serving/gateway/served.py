@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weft.core.ports import ModelClient
+from weft.core.ports import ModelClient, ModelRequest
+from weft.decoding.diffusion.guard.priors import PriorLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +13,8 @@ class Served:
     """One model. `fields` are further fields of request bodies that its client understands.
 
     They are passed on in `ModelRequest.extra`. `created` is when it came, in Unix seconds.
+    `priors`: limits on what schemas of callers put into an answer before the model has written any
+    of it; None: they are not looked at.
     """
 
     name: str
@@ -19,6 +22,7 @@ class Served:
     fields: frozenset[str] = frozenset()
     description: str = ""
     created: int = 0
+    priors: PriorLimits | None = None
 
     def card(self) -> dict[str, object]:
         """The model as `/v1/models` lists it."""
@@ -29,3 +33,8 @@ class Served:
             "owned_by": "weft",
         }
         return {**card, "description": self.description} if self.description else card
+
+    def check(self, request: ModelRequest) -> None:
+        """Raises: `ModelRequestError` for a schema with too much text in it."""
+        if self.priors is not None and request.schema is not None:
+            self.priors.check_schema(request.schema)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec
 from weft.decoding.diffusion.filters import Guard
+from weft.decoding.diffusion.guard.moderation import Moderator
 from weft.decoding.network.options import NetworkOptions
 
 
@@ -22,7 +23,8 @@ class LocalOptions(NetworkOptions):
     decode: the decoder of requests that name none (see `weft.decoding.speculative.presets`).
     group_wait_s: how long a worker of concurrent attention waits for the others of its group.
     canvas_tokens: slots that a diffusion model's answer begins with, and grows by up to max_tokens.
-    guards: review what a diffusion model wrote, block by block, before it is shown.
+    moderator: judges prompt and answer of a diffusion model as one text, block by block, before a
+    block is shown; `guards` review the same as tokens.
     max_string_chars, max_items: bounds put on strings and arrays of a schema that has none, so that
     a small model cannot write one for ever. None puts none.
 
@@ -38,6 +40,7 @@ class LocalOptions(NetworkOptions):
     decode: DecodeSpec = AUTOREGRESSIVE
     group_wait_s: float = 30.0
     canvas_tokens: int = 64
+    moderator: Moderator | None = None
     guards: tuple[Guard, ...] = ()
 
     def __post_init__(self) -> None:

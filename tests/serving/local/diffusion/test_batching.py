@@ -268,8 +268,33 @@ def test_a_guard_that_raises_shows_nothing_and_costs_its_own_request_only(play: 
     assert len(deltas(heard)) == 1
 
 
+class Judge:
+    """Objects to a text that holds `word`."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+        self.read: list[str] = []
+
+    def objection(self, text: str) -> str | None:
+        self.read.append(text)
+        return "forbidden" if self.word in text else None
+
+
+def test_prompt_and_answer_are_moderated_as_one_text(play: Playing) -> None:
+    lone = play().add_and_finish(fast(*PROMPTS[0], max_tokens=40))
+    pieces = [piece.text for piece in deltas(lone)]
+    word = pieces[1][:4]
+    assert word not in pieces[0]
+    judge = Judge(word)
+    answer = play(replace(EXACT, moderator=judge)).answer(fast(*PROMPTS[0], max_tokens=40))
+    assert (answer.finish_reason, answer.text) == ("refused", pieces[0])
+    assert len(judge.read) == 2
+    assert judge.read[1].startswith(judge.read[0])
+    assert not judge.read[0].startswith(pieces[0])  # the prompt stands before it
+
+
 def test_a_mask_in_a_prompt_of_ids_is_refused(play: Playing, masked: Any) -> None:
-    with pytest.raises(ModelRequestError, match="not written yet"):
+    with pytest.raises(ModelRequestError, match="text of the prompt holds control tokens"):
         play().answer(fast(5, masked.traits.mask_id, 6))
 
 

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from weft.core.errors import ModelRequestError
 from weft.core.ports.model import ModelRequest
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.denoising import Denoising
+from weft.decoding.diffusion.filters import Guard
+from weft.decoding.diffusion.guard.moderation import Moderation
+from weft.decoding.diffusion.guard.spans import Foreign, refuse_forged
 from weft.decoding.diffusion.plugs import Plugs
 from weft.decoding.diffusion.schedules.fixed import fill_of
 from weft.decoding.diffusion.structure.filling import Filling
@@ -83,14 +85,15 @@ class DiffusionIntake:
     def _check_prompt(self, prompt: list[int]) -> None:
         """A mask in a prompt is none of the answer's slots; still nobody has a reason for one."""
         self._model.check_prompt(prompt)
-        if self._traits.mask_id in prompt:
-            raise ModelRequestError(
-                "the prompt holds the token that stands for what is not written yet",
-                hint="leave it out: the answer's slots are laid out here",
-            )
+        mask = frozenset() if self._traits.mask_id is None else frozenset({self._traits.mask_id})
+        if prompt:
+            refuse_forged(prompt, [Foreign(0, len(prompt), "prompt")], mask)
 
     def _guarded(self, plugs: Plugs) -> Plugs:
-        return replace(plugs, guards=(*plugs.guards, *self._options.guards))
+        guards: tuple[Guard, ...] = (*plugs.guards, *self._options.guards)
+        if self._options.moderator is not None:
+            guards += (Moderation(self._options.moderator, self._vocabulary.decode),)
+        return replace(plugs, guards=guards)
 
     def _beginning(
         self,
