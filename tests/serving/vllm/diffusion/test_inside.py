@@ -7,11 +7,16 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.decoding.diffusion.models import published as p
+from tests.serving.vllm.diffusion import scheduled
+from tests.serving.vllm.diffusion.runner import Runner, Sampling, table
+from weft.decoding.diffusion.models.description import described
+from weft.serving.vllm.diffusion.plugs import Served
 
 pytestmark = [
     pytest.mark.vllm,
@@ -20,14 +25,21 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = p.write(
-        tmp_path_factory.mktemp("models") / "sdar",
-        p.SDAR | {"rope_theta": 1e6},
-        p.weights_of(p.qwen_like(p.SDAR, "qwen3")),
-    )
-    command = [sys.executable, "-m", "tests.serving.vllm.diffusion.inside", str(folder)]
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    weights = p.weights_of(p.qwen_like(p.SDAR, "qwen3"))
+    return p.write(tmp_path_factory.mktemp("models") / "sdar", p.SDAR, weights)
+
+
+@pytest.fixture(scope="module")
+def said(folder: Path) -> dict[str, Any]:
+    return told("inside", folder)
+
+
+def told(script: str, folder: Path) -> dict[str, Any]:
+    """What a script that loads vLLM prints, in a process of its own."""
+    command = [sys.executable, "-m", f"tests.serving.vllm.diffusion.{script}", str(folder)]
     quiet = {**os.environ, "VLLM_LOGGING_LEVEL": "ERROR", "HF_HUB_OFFLINE": "1"}
+    quiet["VLLM_USE_V2_MODEL_RUNNER"] = "1"
     ran = subprocess.run(command, capture_output=True, text=True, timeout=400, env=quiet)
     assert ran.returncode == 0, ran.stderr[-3000:]
     found: dict[str, Any] = json.loads(ran.stdout.strip().splitlines()[-1])
@@ -73,3 +85,18 @@ def test_wrong_requests_are_refused_where_they_come_in(said: dict[str, Any]) -> 
     for text, word in zip(refused, words, strict=True):
         assert text.startswith("VLLMValidationError")
         assert word in text
+
+
+def test_vllms_own_scheduler_lets_texts_be_written(folder: Path) -> None:
+    """In step, a step ahead, and with too few pages for all; as the hand-made runner has them."""
+    by_scheduler = told("scheduled", folder)
+    traits = described(folder).traits
+    model = table(traits.vocabulary, scheduled.SEED, traits)
+    for name, prompt, decoder, most in scheduled.WISHES:
+        runner = Runner(Served(traits, "sdar", scheduled.WIDTH), model, scheduled.LONGEST)
+        stops = set(traits.end_ids)
+        wish = Sampling({"weft_decode": decoder}, most, all_stop_token_ids=stops)
+        text = runner.add(name, 0, prompt, wish)
+        runner.run()
+        for way in ("plain", "ahead", "cramped"):
+            assert by_scheduler[way][name] == text.emitted, (way, name)

@@ -101,7 +101,7 @@ DECODERS = [
 
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("traits", [BLOCKS, SHIFTED], ids=["aligned", "shifted"])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_same_logits_same_commits(decoder: str, traits: Traits, seed: int) -> None:
     """Token for token, in the same order of slots and steps; the prompt ends with a block."""
     here = locally(traits, decoder, seed, 24, {}, PROMPT)
