@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,9 @@ from weft.decoding.diffusion.train.block.layout import Laying
 from weft.decoding.diffusion.train.block.learner import Adapted
 from weft.decoding.diffusion.train.block.noise import Noising
 from weft.decoding.diffusion.train.order import CHECKPOINT, Hearing, Order, Trained
+from weft.decoding.speculative.artefact import Fingerprint
 from weft.decoding.speculative.chance import Keyed
+from weft.decoding.speculative.train.teacher import Teacher
 from weft.decoding.tensor_file import read
 from weft.decoding.train.frame import Progress
 
@@ -120,6 +122,14 @@ def test_what_was_learnt_is_what_is_read(
     keep = np.arange(found.shape[1]) != texts.mask
     assert goals[0] == tokens[slot]
     np.testing.assert_allclose(found[0, keep], logits[0].detach().numpy()[keep], atol=1e-4)
+
+
+def test_the_base_is_told_as_it_was(chat_model: Path, tmp_path: Path) -> None:
+    """Also where the mask is one of the tokens that a model is known by."""
+    Adapted(chat_model, "cpu", 2, mask_id=5).save(tmp_path, {})
+    told = json.loads((tmp_path / "config.json").read_text())["weft_diffusion"]
+
+    assert told["target"] == asdict(Fingerprint.of(Teacher.load(chat_model)))
 
 
 def test_it_writes(converted: Made, chat_model: Path) -> None:

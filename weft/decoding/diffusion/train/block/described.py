@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from weft.decoding.speculative.artefact import Fingerprint
-from weft.decoding.speculative.train.teacher import Teacher
 
 CONFIG: Final = "config.json"
 ADAPTER: Final = "adapter.safetensors"
@@ -22,15 +21,10 @@ _OWN: Final = "weft_diffusion"
 _TEXT_FILES: Final = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 
 
-def adapted(folder: Path, base: str, model: Teacher, told: Mapping[str, object]) -> None:
-    """Of a folder with thin maps for the model called `base`. Raises: `OSError`."""
-    own = {
-        **told,
-        "base": base,
-        "adapter": ADAPTER,
-        "target": asdict(Fingerprint.of(model)),
-    }
-    _write(folder, {"model_type": model.model.config.model_type, _OWN: own})
+def adapted(folder: Path, model_type: str, told: Mapping[str, object], base: Fingerprint) -> None:
+    """Of a folder with thin maps for the model `base`, as `told`. Raises: `OSError`."""
+    own = {**told, "adapter": ADAPTER, "target": asdict(base)}
+    _write(folder, {"model_type": model_type, _OWN: own})
 
 
 def whole(folder: Path, base: Path, told: Mapping[str, object]) -> None:

@@ -15,6 +15,7 @@ import torch
 from weft.decoding.diffusion.models import adapter_file
 from weft.decoding.diffusion.train.block import described
 from weft.decoding.diffusion.train.block.low_rank import LowRanks
+from weft.decoding.speculative.artefact import Fingerprint
 from weft.decoding.speculative.train.teacher import Teacher
 from weft.decoding.train.precision import computes_bfloat16, sparing
 
@@ -50,7 +51,7 @@ class Adapted:
         fast = computes_bfloat16(torch.device(device))
         self._teacher = Teacher.load(path, device, torch.bfloat16 if fast else torch.float32)
         self._base = path.name
-        self._rank = rank
+        self._target = Fingerprint.of(self._teacher)  # before the mask is read as something else
         self.module = LowRanks(self._teacher.model, rank, _ALPHA * rank, mask_id)
 
     def logits(
@@ -61,7 +62,8 @@ class Adapted:
     def save(self, folder: Path, told: Mapping[str, object]) -> None:
         tensors = dict(self.module.tensors())
         adapter_file.write(folder / described.ADAPTER, tensors, self.module.alpha)
-        described.adapted(folder, self._base, self._teacher, told)
+        kind = self._teacher.model.config.model_type
+        described.adapted(folder, kind, {**told, "base": self._base}, self._target)
 
 
 class Whole:
