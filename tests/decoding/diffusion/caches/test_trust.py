@@ -225,6 +225,12 @@ def test_a_block_that_the_prompt_began_is_read_from_its_start() -> None:
     assert found == ["0-11", *["4-11"] * 3, "4-13", *["8-13"] * 3]
 
 
+def test_a_window_is_read_with_the_slots_of_its_block_before_it() -> None:
+    assert spans(feeds(Delayed(None), BLOCKS, 6))[1] == "4-11"
+    assert spans(feeds(FreeCache(blockwise=False), BLOCKS, 6))[1] == "4-11"
+    assert spans(feeds(Vicinity(0, 1), BLOCKS, 6))[1] == "4-9"
+
+
 def test_a_block_of_which_the_first_slot_is_written_is_trusted() -> None:
     canvas = Canvas([1] * 4, 4, MASK)
     canvas.window = range(4, 6)

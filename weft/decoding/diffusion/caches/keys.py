@@ -57,12 +57,6 @@ class Keys:
         return every is not None and canvas.step - self.whole_at >= every
 
     def note(self, action: Action) -> None:
-        """What was read of slots that are decided now was no token, whatever its id.
-
-        After inserts and deletes other slots stand there.
-        """
+        """What was read of slots that are decided now was no token, whatever its id."""
         slots = action.commit.slots
         self.tokens[slots[slots < len(self.tokens)]] = NEVER
-        moved = [*action.insert.tolist(), *action.delete.tolist()]
-        if moved:
-            self.tokens[min(moved) :] = NEVER
