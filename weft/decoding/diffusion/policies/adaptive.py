@@ -1,4 +1,4 @@
-"""One-by-one writing, and with each slot all those that provably hardly depend on anything.
+"""Together what provably hardly depends on each other, the rest one by one, and a look back.
 
 Knows neither the task nor its length: what it may do follows from the predictions at hand.
 """
@@ -28,16 +28,35 @@ _ROUNDING: Final = 1e-4
 class Adaptive:
     """Certified writing with a second look (ours).
 
-    risk    of a window: the distances of its steps from one-by-one writing sum to no more
+    A pass writes the surest slots, as many as a certificate covers (`gaps`), if any is sure at
+    all; else the leftmost slot alone, as one-by-one writing does. Once the window is full, the
+    certified slots are predicted from all the others, where there is something to doubt, and those
+    that the others contradict are opened again.
+
+    risk    of a window: the certified distances of its passes sum to no more. A slot is sure when
+            its likeliest token is wrong with no more than what is left of it
     care    a second look is due where certified tokens are wrong with this probability, summed,
             by the model's own word when they were written
-    doubt   a certified token that all others leave less probability than this is opened again
-    rounds  how many looks may open slots of a window
+    doubt   a certified token that all the others leave less probability than this is opened again,
+            after which what is left of the risk is taken away
+    rounds  how many looks a window gets
+
+    Guaranteed, for a model whose predictions are those of one joint law, as true marginals are:
+    without looks, texts drawn at temperature 1 without cuts differ from those of one-by-one writing
+    by a total variation of at most `risk` a window; greedily, certified tokens are those of
+    one-by-one writing in the same order, as long as `risk` is below .3. For any model: every pass
+    writes a slot, and a window takes no more passes than slots, plus, for each look, one and as
+    many as it opened.
+
+    Not guaranteed: anything for a model whose predictions contradict each other, which trained
+    ones do a little; there a look finds single tokens that do not fit, but not two that are wrong
+    together and agree. A look that opens a slot leaves the law that is sampled from, for the sake
+    of texts that fit together.
     """
 
     risk: float = 0.05
     care: float = 0.05
-    doubt: float = 0.1
+    doubt: float = 0.5
     rounds: int = 2
     needs: frozenset[Need] = frozenset()
 
@@ -84,16 +103,14 @@ class _Adapting:
         """What is written now, and which of it on the word of a certificate."""
         rows = ranked(stats.confidence, stats.open)
         doubt = 1.0 - stats.confidence[rows]
-        doubtful = doubt > self._risk
-        # as one-by-one writing would: the leftmost slot that is not as good as written
-        turn = int(np.where(doubtful | ~doubtful.any(), rows, rows.max() + 1).argmin())
-        bound = gaps(doubt, stats.entropy[rows], turn)
-        count = int(np.searchsorted(bound, self._risk + SLACK, side="right")) - 1
-        self._risk -= float(bound[count])
-        chosen = np.arange(len(rows)) < count
-        chosen[turn] = True
-        alone = int(chosen.sum()) == 1
-        return rows[chosen], rows[chosen & ~doubtful & ~np.bool_(alone)]
+        sure = int((doubt <= self._risk + SLACK).sum())
+        if not sure:
+            return rows[[rows.argmin()]], rows[:0]
+        bound = gaps(doubt[:sure], stats.entropy[rows[:sure]])
+        count = int(np.searchsorted(bound, self._risk + SLACK, side="right"))
+        self._risk -= float(bound[count - 1])
+        # alone, a slot is written from its own law, which needs no certificate
+        return rows[:count], rows[:count] if count > 1 else rows[:0]
 
     def _second_look(self, stats: Stats, canvas: Canvas) -> Action:
         slots, p = expected(stats, canvas)
