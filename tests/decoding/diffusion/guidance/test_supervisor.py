@@ -4,8 +4,10 @@ for nothing.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import plugs_for
 from weft.decoding.diffusion.denoising import Denoising
 from weft.decoding.diffusion.guidance.acceptance import Exact, Relative, Rule
+from weft.decoding.diffusion.guidance.shared_network import SharedNetwork
 from weft.decoding.diffusion.guidance.supervisor import Supervisor
 from weft.decoding.diffusion.loop import GREEDY, denoised, written
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
@@ -84,7 +87,7 @@ def plugs(network: Network, rule: Rule, size: int = LENGTH) -> Plugs:
         Fours(size),
         Everything(),
         Contiguous(),
-        verifiers=(Supervisor(network, rule),),
+        verifiers=(Supervisor(SharedNetwork(network), rule),),
     )
 
 
@@ -216,11 +219,37 @@ def test_rows_do_not_depend_on_each_other(causal: Network) -> None:
         assert alone.kept.tolist() == row.kept.tolist()
 
 
+def test_a_slot_is_another_texts_once_its_own_is_over(causal: Network) -> None:
+    shared = SharedNetwork(causal)
+    supervisor = Supervisor(shared)
+    first, second = (supervisor.begin(Canvas(PROMPT, 1, 0), TRAITS) for _ in range(2))
+    assert {first._slot, second._slot} == {0, 1}
+    del first
+    gc.collect()
+    third, fourth = (supervisor.begin(Canvas(PROMPT, 1, 0), TRAITS) for _ in range(2))
+    assert sorted([second._slot, third._slot, fourth._slot]) == [0, 1, 2]
+
+
+def test_two_threads_may_share_a_network(causal: Network) -> None:
+    shared = SharedNetwork(causal)
+    drafting = Drafting(lambda slot: (slot * slot) % 60)
+    settings = replace(plugs(causal, Exact()), verifiers=(Supervisor(shared, Relative(4, 0.1)),))
+    prompts = [PROMPT, small.text(40, 1)]
+
+    def text(prompt: Sequence[int]) -> list[tuple[int, int]]:
+        made = Canvas(prompt, LENGTH, small.MASK)
+        return written(drafting, made, settings, Keyed(0)).counters.order
+
+    wanted = [text(prompt) for prompt in prompts]
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(text, prompts * 4)) == wanted * 4
+
+
 def test_another_vocabulary_is_refused(causal: Network) -> None:
     other = Traits(small.VOCABULARY - 1, small.MASK - 1, frozenset())
 
     with pytest.raises(CapabilityError, match="64 tokens and the diffusion model 63") as caught:
-        Supervisor(causal).begin(Canvas(PROMPT, 1, 0), other)
+        Supervisor(SharedNetwork(causal)).begin(Canvas(PROMPT, 1, 0), other)
     assert "tokenizer" in str(caught.value.hint)
 
 

@@ -6,6 +6,7 @@ both models' judgement in tokens of the diffusion model alone. Knows no text.
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -19,10 +20,10 @@ from weft.decoding.diffusion.action import Action, Writing
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.guidance.acceptance import Relative, Rule
+from weft.decoding.diffusion.guidance.shared_network import SharedNetwork
 from weft.decoding.diffusion.stats import Drawn, Stats
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
-from weft.decoding.network.packing import Span
 
 _PIECE: Final = 256
 _LOADED: Final = 2
@@ -33,11 +34,10 @@ _LOADED: Final = 2
 class Supervisor:
     """Implements `Verifier`: of what is proposed, the longest prefix passes that `network` accepts.
 
-    Texts are written from left to right with it, without gaps. Canvases use the slot of their row
-    in the cache of `network`, which nobody else may use.
+    Texts are written from left to right with it, without gaps.
     """
 
-    network: Network
+    network: SharedNetwork
     rule: Rule = field(default_factory=Relative)
     beyond: bool = False
 
@@ -60,9 +60,11 @@ class Supervisor:
 class Supervising:
     """Implements `Verifying`. Keys and values of what has passed stay in the supervisor's cache."""
 
-    def __init__(self, network: Network, rule: Rule, traits: Traits) -> None:
+    def __init__(self, network: SharedNetwork, rule: Rule, traits: Traits) -> None:
         self.passes = 0
         self._network = network
+        self._slot = network.take()
+        weakref.finalize(self, network.give, self._slot)
         self._rule = rule
         self._end_ids = traits.end_ids
         self._read = np.empty(0, dtype=np.int64)
@@ -117,21 +119,18 @@ class Supervising:
         known = common if same.all() else int(same.argmin())
         first = min(known, start - 1)  # the row before the draft predicts its first token
         while start - first > _PIECE:
-            self._pass(text, first, first + _PIECE, 0, canvas.row)
+            self._pass(text[first : first + _PIECE], first, 0)
             first += _PIECE
-        read = self._pass(text, first, len(text), len(draft), canvas.row)
+        read = self._pass(text[first:], first, len(draft))
         self._read = text
         return read
 
-    def _pass(
-        self, text: NDArray[np.int64], first: int, last: int, wanted: int, row: int
-    ) -> NDArray[np.float32]:
+    def _pass(self, tokens: NDArray[np.int64], first: int, wanted: int) -> NDArray[np.float32]:
         self.passes += 1
-        span = Span(row, range(first, last), text[first:last].tolist(), wanted)
-        return self._network.forward([span])[row].logits
+        return self._network.read(self._slot, first, tokens.tolist(), wanted)
 
 
-def supervisor_of(folder: str) -> Network:
+def supervisor_of(folder: str) -> SharedNetwork:
     """The causal model of a folder, read once for all that ask for it.
 
     Raises: `ModelNotFound` for a folder without a model, `CapabilityError` for a broken one.
@@ -146,9 +145,9 @@ def supervisor_of(folder: str) -> Network:
 
 
 @lru_cache(maxsize=_LOADED)
-def _loaded(path: Path) -> Network:
+def _loaded(path: Path) -> SharedNetwork:
     try:
-        return Network.load(path, NetworkOptions())
+        return SharedNetwork(Network.load(path, NetworkOptions()))
     except CapabilityError:
         raise
     except Exception as error:
