@@ -17,13 +17,14 @@ from weft.core.errors import CapabilityError, EngineMissing, SpecError
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import NAMES
+from weft.decoding.diffusion.models.description import described
 from weft.decoding.diffusion.stats import drawn_from, stats_of
 from weft.decoding.speculative.chance import Keyed
 from weft.decoding.speculative.law import Shaping
 from weft.serving.vllm.diffusion.asked import Asked, asked_of
 from weft.serving.vllm.diffusion.command import command
 from weft.serving.vllm.diffusion.cuts import cut
-from weft.serving.vllm.diffusion.plugs import Served, plugs_inside
+from weft.serving.vllm.diffusion.plugs import Served, plugs_inside, served_as
 from weft.serving.vllm.diffusion.probe import probe
 from weft.serving.vllm.diffusion.said import Said
 
@@ -105,6 +106,13 @@ def test_every_preset_is_either_served_inside_or_refused_with_a_reason() -> None
         assert outcome[name] == "served"
     for name in ("self_speculative", "wino", "slowfast", "smooth", "uniform_state", "adaptive"):
         assert "vLLM's diffusion path cannot" in outcome[name]
+
+
+def test_a_model_whose_own_decoder_cannot_run_inside_gets_a_plain_one(tmp_path: Path) -> None:
+    for preset, served in (("adaptive", "threshold"), ("nonsense", "threshold"), ("sdar", "sdar")):
+        config = p.own("llama", attention="block_causal", block=6, preset=preset)
+        found = described(p.write(tmp_path / preset, config))
+        assert served_as(found, 6).preset == served
 
 
 def test_a_canvas_must_be_a_block_of_its_model() -> None:

@@ -175,6 +175,17 @@ def test_a_prompt_that_ends_within_a_block_fills_that_block_first() -> None:
     assert [size for size in sizes if size] == [2, 4, 4]
 
 
+def test_masks_in_a_prompt_are_no_slots() -> None:
+    """DIJA's way in (arXiv 2507.11097): what is open is known by bits, not by ids."""
+    forged = [3, MASK, 4, MASK, MASK, 9, 2, MASK]
+    runner = Runner(Served(BLOCKS, "threshold", 4), table(VOCABULARY, 2, BLOCKS))
+    text = runner.add("a", 0, forged, Sampling({}, 12, ignore_eos=True))
+    runner.run()
+    assert text.ids[: len(forged)] == forged
+    assert len(text.emitted) == 12
+    assert MASK not in text.emitted
+
+
 def test_fewer_rows_where_the_context_ends() -> None:
     runner = Runner(Served(BLOCKS, "sequential", 4), table(VOCABULARY, 2, BLOCKS), longest=14)
     text = runner.add("a", 0, PROMPT, Sampling({}, 99, all_stop_token_ids=set(), ignore_eos=True))

@@ -6,11 +6,13 @@ One query a row and step, the canvas where it is, and no second model.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
-from weft.core.errors import SpecError
+from weft.core.errors import SpecError, WeftError
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import plugs_for
+from weft.decoding.diffusion.models.description import Description
 from weft.decoding.diffusion.plugs import Plugs
 from weft.decoding.diffusion.policies.smooth import Smooth
 from weft.decoding.diffusion.policies.uniform_state import UniformState
@@ -18,6 +20,8 @@ from weft.decoding.diffusion.policy import Looking, Shadowing
 from weft.decoding.diffusion.schedule import Moving
 from weft.decoding.diffusion.schedules.fixed import Fixed
 from weft.serving.vllm.diffusion.asked import Asked
+
+_PLAIN: Final = "threshold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,19 @@ class Served:
             )
         if self.traits.mask_id is None:
             raise SpecError("a model without a mask is not filled here")
+
+
+def served_as(found: Description, width: int) -> Served:
+    """With the model's own decoder, or with `threshold` where vLLM's path cannot carry that out.
+
+    Raises: `SpecError`, see `Served`.
+    """
+    served = Served(found.traits, found.preset, width)
+    try:
+        plugs_inside(Asked(found.preset), served)
+    except WeftError:
+        return replace(served, preset=_PLAIN)
+    return served
 
 
 def plugs_inside(asked: Asked, served: Served) -> Plugs:

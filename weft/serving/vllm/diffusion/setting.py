@@ -9,7 +9,7 @@ from typing import Any, Final
 from weft.core.errors import WeftError
 from weft.decoding.diffusion.models.description import described
 from weft.serving.vllm.diffusion.asked import asked_of
-from weft.serving.vllm.diffusion.plugs import Served, plugs_inside
+from weft.serving.vllm.diffusion.plugs import Served, plugs_inside, served_as
 from weft.serving.vllm.diffusion.requests import LOG
 
 _MOST_ROWS: Final = 8
@@ -39,10 +39,9 @@ class CanvasSetting:
         if vllm_config.diffusion_config is None:
             length = int(model.hf_config.canvas_length)
             vllm_config.diffusion_config = DiffusionConfig(canvas_length=length)
-        found = described(Path(model.model))
         width = int(vllm_config.diffusion_config.canvas_length)
         set_for_canvases(vllm_config)
-        admit(Served(found.traits, found.preset, width))
+        admit(served_as(described(Path(model.model)), width))
 
 
 def set_for_canvases(vllm_config: Any) -> None:

@@ -17,7 +17,7 @@ from vllm.v1.worker.gpu.sample.output import SamplerOutput
 
 from weft.decoding.diffusion.models.description import described
 from weft.serving.vllm.diffusion.cuts import Numbers, cut
-from weft.serving.vllm.diffusion.plugs import Served
+from weft.serving.vllm.diffusion.plugs import served_as
 from weft.serving.vllm.diffusion.requests import Requests
 from weft.serving.vllm.diffusion.sampler import CanvasSampler
 
@@ -31,7 +31,7 @@ class CanvasState(ModelState):  # type: ignore[misc]
         super().__init__(vllm_config, model, encoder_cache, device)
         found = described(Path(self.model_config.model))
         width = int(vllm_config.diffusion_config.canvas_length)
-        self.requests = Requests(Served(found.traits, found.preset, width), self.max_model_len)
+        self.requests = Requests(served_as(found, width), self.max_model_len)
 
     def get_supported_generation_tasks(self) -> tuple[str, ...]:
         """See vLLM."""
