@@ -154,9 +154,11 @@ class Canvas:
             setattr(self, name, getattr(self, name)[:length])
         self.window = range(min(self.window.start, length), min(self.window.stop, length))
 
-    def replace(self, start: int, stop: int, ids: ArrayLike, undecided: ArrayLike) -> None:
-        """Other slots of the answer instead of those from `start` to `stop`: `ids` and `undecided`
-        are of one length. Raises: `ValueError` where the prompt begins.
+    def replace(
+        self, start: int, stop: int, ids: ArrayLike, undecided: ArrayLike, frozen: ArrayLike
+    ) -> None:
+        """Other slots of the answer instead of those from `start` to `stop`, all of one length.
+        Raises: `ValueError` where the prompt begins.
         """
         if start < self.first:
             raise ValueError(f"slot {start} is part of the prompt of {self.first}")
@@ -165,7 +167,7 @@ class Canvas:
             "ids": tokens,
             "ours": np.ones(len(tokens), dtype=np.bool_),
             "undecided": np.asarray(undecided, dtype=np.bool_),
-            "frozen": np.zeros(len(tokens), dtype=np.bool_),
+            "frozen": np.asarray(frozen, dtype=np.bool_),
             "visits": np.zeros(len(tokens), dtype=np.int64),
         }
         for name, new in news.items():

@@ -121,4 +121,4 @@ def test_nothing_of_the_prompt_moves() -> None:
     assert row.canvas.ids[:3].tolist() == [40, 41, 42]
     assert row.canvas.first == 3
     with pytest.raises(ValueError, match="part of the prompt"):
-        row.canvas.replace(2, 4, [1], [False])
+        row.canvas.replace(2, 4, [1], [False], [False])

@@ -124,7 +124,9 @@ class Filling:
         tail = same_at_end(was[head:], tokens[head:])
         start, stop = canvas.first + head, canvas.length - tail
         middle = tokens[head : len(tokens) - tail]
-        canvas.replace(start, stop, np.where(middle == OPEN, self._fill, middle), middle == OPEN)
+        literal = self.structure.literal[head : len(tokens) - tail]
+        ids = np.where(middle == OPEN, self._fill, middle)
+        canvas.replace(start, stop, ids, middle == OPEN, literal)
         self._open = tokens == OPEN
         canvas.window = self._window(canvas, canvas.window.start)
 

@@ -6,7 +6,7 @@ of 50,000 becomes some dozens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from weft.decoding.diffusion.structure.refused import NotASkeleton
 Reached = NDArray[np.bool_]
 """[states, counts] what may have been read so far; the last count stands for more where there is
 no upper bound."""
+
+_Along: TypeAlias = tuple[tuple[int, NDArray[np.intp], NDArray[np.int32]], ...]
 
 
 class Lifted:
@@ -47,6 +49,7 @@ class Lifted:
         self.sizes = np.bincount(self.class_of, minlength=len(self._next))
         self._steps = self._by_count()
         self.least, self.longest = self._lengths(most_tokens)
+        self._alongs: dict[int, _Along] = {}
         self._beginnings: dict[int, NDArray[np.bool_]] = {}
 
     @property
@@ -130,14 +133,17 @@ class Lifted:
             out[:, kept:] = done[:, -1:]
         return out
 
-    def _along(self, token: int) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.int32]]]:
+    def _along(self, token: int) -> _Along:
         """By what `token` counts: states that it leads on from, and where to."""
-        kind = self.class_of[token]
-        live = np.flatnonzero(self._next[kind])
-        added = self._added[kind, live]
-        for count in np.unique(added).tolist():
-            states = live[added == count]
-            yield count, states, self._next[kind, states]
+        kind = int(self.class_of[token])
+        if kind not in self._alongs:
+            live = np.flatnonzero(self._next[kind])
+            added = self._added[kind, live]
+            self._alongs[kind] = tuple(
+                (count, live[added == count], self._next[kind, live[added == count]])
+                for count in np.unique(added).tolist()
+            )
+        return self._alongs[kind]
 
     def _by_count(self) -> dict[int, NDArray[np.float32]]:
         """[states, states] for each count: whether some token leads from the one to the other."""

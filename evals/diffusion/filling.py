@@ -1,0 +1,291 @@
+"""JSON that is filled in, beside JSON that a grammar-constrained autoregressive model writes.
+
+`random`: random schemas and a model that says nothing but noise, since validity must not depend on
+a model. `skeleton`: schemas whose documents are mostly keys: forwards for a document, of noise with
+so many slots a pass (`filled_1`, `filled_4`, `filled_all`) and of noise under the grammar with its
+forced tokens free (`grammar`); then of trained models, where they are. `documents`: what a short
+text tells as JSON, exactly. A forward is a pass of the model, the one over the prompt included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evals.diffusion.models import SHIPPED
+from evals.engine.rows import Row
+from evals.planning.effort import Effort, Skipped
+from evals.random_schemas import Schema, random_schema
+from evals.reasoning.report import Target
+from weft.core.errors import ModelError, ModelNotFound
+from weft.core.ports.model import ModelRequest, Sampling, complete
+from weft.core.values import Message
+from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.denoising import Denoising
+from weft.decoding.diffusion.loop import denoised
+from weft.decoding.diffusion.plugs import Plugs
+from weft.decoding.diffusion.policies.pace import Every
+from weft.decoding.diffusion.policies.threshold import Threshold
+from weft.decoding.diffusion.query import Query
+from weft.decoding.diffusion.schedules.fixed import Fixed
+from weft.decoding.diffusion.stops.contiguous import Contiguous
+from weft.decoding.diffusion.structure.filling import Filling
+from weft.decoding.diffusion.structure.lexicon import Lexicon
+from weft.decoding.diffusion.structure.structures import Structures
+from weft.decoding.diffusion.train.block.documents import document
+from weft.decoding.speculative.chance import Keyed
+from weft.decoding.speculative.law import Shaping
+from weft.serving.local import LocalModel, LocalOptions
+from weft.serving.local.grammar import GrammarCompiler
+from weft.serving.local.vocabulary import Vocabulary
+from weft.serving.structured import parse_output
+from weft.serving.weights import locate
+
+_AUTOREGRESSIVE: Final = "smollm2-135m-instruct"
+_BLOCK: Final = "smollm2-block"
+_VOCABULARY: Final = 49_152
+_ROOM: Final = 400
+_SEEDS: Final = 10_000_000
+_SAMPLED: Final = Shaping(1.0)
+TARGETS: Final = (
+    Target("random", "filled_4", "validity", 1.0),
+    Target("random", "filled_all", "validity", 1.0),
+    Target("skeleton", "filled_4", "fewer_forwards", 3.0),
+    Target("skeleton", _BLOCK, "fewer_forwards", 3.0),
+    Target("documents", _BLOCK, "validity", 1.0),
+)
+
+
+def rows(quick: bool) -> list[dict[str, Any]]:
+    """All rows. Raises: `Skipped` where the tokenizer is not."""
+    return [asdict(row) for row in _rows(Effort(quick))]
+
+
+def _rows(effort: Effort) -> Iterator[Row]:
+    try:
+        path = locate(_AUTOREGRESSIVE)
+    except ModelNotFound as missing:
+        raise Skipped(str(missing)) from None
+    noise = Noise(path)
+    print("filling: random schemas", file=sys.stderr, flush=True)
+    schemas = [random_schema(random.Random(seed)) for seed in range(effort.of(60, 500))]
+    for system, plugs in noise.ways.items():
+        yield from noise.tried("random", system, plugs, schemas)
+    heavy = [skeleton_heavy(random.Random(seed)) for seed in range(effort.of(10, 50))]
+    beside = noise.grammar_forwards(heavy)
+    yield Row("skeleton", "grammar", "forwards", beside, "a document")
+    for system, plugs in noise.ways.items():
+        found = noise.tried("skeleton", system, plugs, heavy)
+        yield from found
+        yield from _fewer("skeleton", system, beside, found)
+    yield from _trained(effort, heavy, path)
+
+
+def skeleton_heavy(chance: random.Random) -> Schema:
+    """Eight to sixteen required properties with short values."""
+    names = chance.sample(_NAMES, chance.randint(8, 16))
+    return {
+        "type": "object",
+        "properties": {name: chance.choice(_SHORT)(chance) for name in names},
+        "required": names,
+        "additionalProperties": False,
+    }
+
+
+_NAMES: Final = tuple(
+    f"{first}_{second}"
+    for first in ("order", "customer", "delivery", "payment", "contract", "support")
+    for second in ("is_confirmed", "priority_level", "status", "category_code", "number_of_items")
+)
+_SHORT: Final = (
+    lambda _: {"type": "boolean"},
+    lambda chance: {"type": "integer", "minimum": 0, "maximum": chance.choice([9, 50, 100])},
+    lambda chance: {"enum": chance.sample(["low", "medium", "high", "open", "closed", "none"], 3)},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    valid: bool
+    exact: bool
+    forwards: int
+
+
+class Noise:
+    """A model of no knowledge with SmolLM2's tokens: full attention, all slots open at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.vocabulary = Vocabulary.load(path, _VOCABULARY, frozenset())
+        mask = self.vocabulary.special_token("<empty_output>") or 0
+        self.traits = Traits(_VOCABULARY, mask, self.vocabulary.end_ids)
+        self._structures = Structures(
+            Lexicon(self.vocabulary, self.traits.banned, self.vocabulary.end_ids)
+        )
+        self._grammars = GrammarCompiler(self.vocabulary, LocalOptions())
+        self.ways = {
+            "filled_1": _plugs(Threshold(1.0, pace=Every(1))),
+            "filled_4": _plugs(Threshold(1.0, pace=Every(4))),
+            "filled_all": _plugs(Threshold(0.0)),
+        }
+
+    def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
+        return [self._logits(query) for query in queries]
+
+    def forget(self, row: int) -> None:
+        """Nothing is kept."""
+
+    def tried(self, case: str, system: str, plugs: Plugs, schemas: Sequence[Schema]) -> list[Row]:
+        """How many of the schemas are filled so that they fit, and in how many passes."""
+        if case == "random" and system == "filled_1":
+            schemas = schemas[: max(1, len(schemas) // 5)]
+        found = [self._filled(schema, plugs, seed) for seed, schema in enumerate(schemas)]
+        return list(_told(case, system, found))
+
+    def grammar_forwards(self, schemas: Sequence[Schema]) -> float:
+        """Passes a document where every token that is not forced takes one."""
+        return float(np.mean([self._followed(one, n) for n, one in enumerate(schemas)]))
+
+    def _filled(self, schema: Schema, plugs: Plugs, seed: int) -> _Filled:
+        structure = self._structures.start(
+            room=_ROOM, schema=schema, follow=lambda: self._grammars.start(schema)
+        )
+        filling = Filling(structure, self.traits)
+        canvas = filling.canvas([1], row=seed)
+        row = Denoising(canvas, filling.plugs(plugs), self.traits, Keyed(seed), _SAMPLED)
+        denoised([row], self)
+        text = b"".join(self.vocabulary.bytes_of(int(token)) for token in row.kept).decode()
+        return _Filled(_fits(text, schema), False, row.counters.forwards)
+
+    def _followed(self, schema: Schema, seed: int) -> int:
+        grammar = self._grammars.start(schema)
+        chance = np.random.default_rng(seed)
+        drawn = 0
+        grammar.forced()
+        while not grammar.finished:
+            logits = chance.normal(0, 3, _VOCABULARY).astype(np.float32)
+            grammar.restrict(logits)
+            token = int(logits.argmax())
+            drawn += 1
+            if token in self.vocabulary.end_ids:
+                break
+            grammar.accept(token)
+            grammar.forced()
+        return drawn
+
+    def _logits(self, query: Query) -> NDArray[np.float32]:
+        chance = np.random.default_rng([query.canvas.row, query.canvas.step])
+        logits = chance.normal(0, 3, (len(query.wanted), _VOCABULARY)).astype(np.float32)
+        logits[:, sorted(self.traits.banned)] = -np.inf
+        return logits
+
+
+def _plugs(policy: Threshold) -> Plugs:
+    return Plugs(policy, Fixed(32), Whole(), Contiguous())
+
+
+def _trained(effort: Effort, heavy: Sequence[Schema], path: Path) -> Iterator[Row]:
+    """The same requests to models in this process, alike but for what they are."""
+    telling = [document(np.random.default_rng(_SEEDS + n)) for n in range(effort.of(5, 50))]
+    documents = [(one.request, _schema_of(one.fields), one.answer) for one in telling]
+    blank = [("Fill in the form with any values.", schema, "") for schema in heavy]
+    forwards: dict[str, float] = {}
+    for system, folder in ((_AUTOREGRESSIVE, path), (_BLOCK, _block())):
+        if folder is None:
+            yield Row("documents", system, "skipped: it is not here", None, "")
+            continue
+        for case, asked in (("skeleton", blank[: effort.of(3, 20)]), ("documents", documents)):
+            print(f"filling: {case} by {system}", file=sys.stderr, flush=True)
+            found = list(_told(case, system, asyncio.run(_answers(folder, asked)), exact=True))
+            yield from (row for row in found if case == "documents" or row.metric != "exact")
+            beside = forwards.setdefault(case, _value(found, "forwards"))
+            if system != _AUTOREGRESSIVE:
+                yield from _fewer(case, system, beside, found)
+
+
+async def _answers(folder: Path, asked: Sequence[tuple[str, Schema, str]]) -> list[_Filled]:
+    model = LocalModel(folder, LocalOptions(dtype="float32", max_string_chars=60, max_items=6))
+    try:
+        return [await _answer(model, *one) for one in asked]
+    finally:
+        await model.aclose()
+
+
+async def _answer(model: LocalModel, request: str, schema: Schema, answer: str) -> _Filled:
+    asked = ModelRequest(
+        messages=(Message("user", request),),
+        schema=schema,
+        sampling=Sampling(max_tokens=_ROOM, temperature=0.0, seed=0),
+    )
+    try:
+        said = await complete(model, asked)
+    except ModelError as error:
+        print(f"filling: {error}", file=sys.stderr, flush=True)
+        return _Filled(False, False, 0)
+    same = bool(answer) and _fits(said.text, schema) and json.loads(said.text) == json.loads(answer)
+    return _Filled(_fits(said.text, schema), same, said.usage.forwards or 0)
+
+
+def _block() -> Path | None:
+    """SmolLM2 as a block-diffusion model, where it has been trained."""
+    if (SHIPPED / _BLOCK).is_dir():
+        return SHIPPED / _BLOCK
+    try:
+        return locate(_BLOCK)
+    except ModelNotFound:
+        return None
+
+
+def _schema_of(fields: Any) -> Schema:
+    return {
+        "type": "object",
+        "properties": {name: _kind(value) for name, value in fields.items()},
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+def _kind(value: object) -> Schema:
+    if isinstance(value, bool):
+        return {"type": "boolean"}
+    if isinstance(value, list):
+        return {"type": "array", "items": {"type": "string"}}
+    return {"type": {int: "integer", float: "number"}.get(type(value), "string")}
+
+
+def _told(
+    case: str, system: str, found: Sequence[_Filled], *, exact: bool = False
+) -> Iterator[Row]:
+    yield Row(case, system, "validity", float(np.mean([one.valid for one in found])), "share")
+    yield Row(
+        case, system, "forwards", float(np.mean([one.forwards for one in found])), "a document"
+    )
+    if exact:
+        yield Row(case, system, "exact", float(np.mean([one.exact for one in found])), "share")
+
+
+def _fewer(case: str, system: str, beside: float, found: Sequence[Row]) -> Iterator[Row]:
+    forwards = _value(found, "forwards")
+    if forwards:
+        yield Row(case, system, "fewer_forwards", beside / forwards, "times")
+
+
+def _value(found: Sequence[Row], metric: str) -> float:
+    return next((row.value or 0.0 for row in found if row.metric == metric), 0.0)
+
+
+def _fits(text: str, schema: Schema) -> bool:
+    try:
+        parse_output(text, schema)
+    except ModelError:
+        return False
+    return True
