@@ -169,7 +169,7 @@ def test_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_check_is_part_of_the_examination() -> None:
     checks = {
         value
-        for room in ("accelerator", "engine", "extras", "machine")
+        for room in ("accelerator", "diffusion", "engine", "extras", "machine")
         for name, value in vars(sys.modules[f"weft.serving.doctor.{room}"]).items()
         if name.startswith("check_")
     }
