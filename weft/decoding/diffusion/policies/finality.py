@@ -21,7 +21,8 @@ from weft.core.errors import CapabilityError
 from weft.decoding.diffusion.models.fields import CONFIG, Fields
 
 SHIPPED: Final = Path(__file__).parent.parent / "weights"
-"""Where the models and filters are that come with weft, a folder each."""
+"""Where the models are that come with weft, a folder each; in it, the filter for one, if any."""
+_FILTER: Final = "learn2pd"
 WEIGHTS: Final = "model.safetensors"
 _OWN: Final = "weft_filter"
 _FORMAT: Final = 1
@@ -121,7 +122,7 @@ def find(folder: Path | None, digest: str) -> Finality:
     """
     if folder is not None:
         return load(folder, digest)
-    for path in sorted(SHIPPED.glob(f"*/{CONFIG}")):
+    for path in sorted(SHIPPED.glob(f"*/{_FILTER}/{CONFIG}")):
         own = Fields.read(path).within(_OWN)
         if digest and own.text("model", "") == digest:
             return load(path.parent, digest)
