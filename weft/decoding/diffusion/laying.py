@@ -52,7 +52,7 @@ def span_of(query: Query, slot: int, traits: Traits, mixing: Mixing) -> Span:
         [*tokens.tolist(), *read.tolist()],
         len(rows),
         _sight(query, traits, groups),
-        writes=() if query.soft is None else (_write(query.soft, columns, mixing),),
+        writes=_writes(query.soft, columns, mixing),
         rows=tuple(rows),
     )
 
@@ -68,7 +68,7 @@ def _sources(query: Query, traits: Traits) -> Slots:
     """The slots whose reading predicts the wanted ones."""
     if not traits.shifted:
         return query.wanted
-    if len(query.wanted) and query.wanted[0] == 0:
+    if 0 in query.wanted or 0 in query.shadows:
         raise ModelRequestError(
             "this model predicts a token from the one before it, and slot 0 has none",
             hint="begin the prompt with a token",
@@ -118,6 +118,10 @@ def _sight(query: Query, traits: Traits, groups: tuple[tuple[int, ...], ...]) ->
     )
 
 
-def _write(soft: Soft, columns: Slots, mixing: Mixing) -> Write:
-    rows = tuple(np.searchsorted(columns, soft.slots).tolist())
-    return Write(0, rows, lambda _: mixing(soft))
+def _writes(soft: Soft | None, columns: Slots, mixing: Mixing) -> tuple[Write, ...]:
+    """Those of the soft slots that are read."""
+    if soft is None or not len(read := np.flatnonzero(np.isin(soft.slots, columns))):
+        return ()
+    mixed = Soft(soft.slots[read], soft.ids[read], soft.weights[read])
+    rows = tuple(np.searchsorted(columns, mixed.slots).tolist())
+    return (Write(0, rows, lambda _: mixing(mixed)),)

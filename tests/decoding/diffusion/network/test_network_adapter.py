@@ -220,6 +220,19 @@ def test_a_soft_slot_is_read_as_its_mixture(net: Network) -> None:
     same(mixed, expected)
 
 
+def test_a_soft_slot_that_is_not_read_is_left_as_it_was(net: Network) -> None:
+    one = canvas(text(6), 6)
+    adapter = NetworkAdapter(net, FULL)
+    adapter.forward([whole(one)])
+    soft = Soft(np.array([7, 9]), np.array([[12], [13]]), np.ones((2, 1)))
+    first = Soft(soft.slots[:1], soft.ids[:1], soft.weights[:1])
+    (both,) = adapter.forward([part(one, [7, 8], [8], soft=soft)])
+    (alone,) = adapter.forward([part(one, [7, 8], [8], soft=first)])
+    np.testing.assert_array_equal(both, alone)
+    (none,) = adapter.forward([part(one, [10], [10], soft=soft)])
+    assert np.isfinite(none[:, :MASK]).all()
+
+
 def test_scratch_keeps_nothing_and_sees_the_row(net: Network) -> None:
     one = canvas(text(6), 10)
     adapter = NetworkAdapter(net, FULL)
@@ -291,6 +304,8 @@ def test_what_cannot_be_asked_is_told(net: Network) -> None:
         adapter.forward([whole(canvas(text(200), 57))])
     with pytest.raises(ModelRequestError, match="slot 0"):
         asked(net, SHIFTED, whole(canvas([], 4)))
+    with pytest.raises(ModelRequestError, match="slot 0"):
+        asked(net, SHIFTED, whole(canvas([], 4), [2], shadows=np.array([0])))
     with pytest.raises(CapabilityError, match="without a mask"):
         asked(net, NOISE, whole(one, shadows=np.array([7])))
     with pytest.raises(CapabilityError, match="cannot predict"):

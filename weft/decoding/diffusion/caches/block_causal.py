@@ -60,13 +60,13 @@ class BlockCausal:
 class Finished:
     """Implements `Caching`.
 
-    `final` are the slots [slots] that were read when they, all before and all that they see were
-    decided: with the same tokens, they would be read the same again.
+    `settled` are the slots [slots] that were last read as what stands before a window. A causal
+    encoder reads them otherwise than those in it, so the same tokens do not tell.
     """
 
     def __init__(self, settings: BlockCausal, traits: Traits) -> None:
         self.keys = Keys()
-        self.final: Bits = np.empty(0, dtype=np.bool_)
+        self.settled: Bits = np.empty(0, dtype=np.bool_)
         self._settings = settings
         self._traits = traits
         self._size = traits.block or 1
@@ -102,9 +102,9 @@ class Finished:
     def _owed(self, canvas: Canvas, end: int) -> int | None:
         """Where the first block begins that is not stored as it is now; None: none before `end`."""
         self.keys.fit(canvas.length)
-        more = np.zeros(max(0, canvas.length - len(self.final)), dtype=np.bool_)
-        self.final = np.concatenate([self.final[: canvas.length], more])
-        stale = self.keys.changed(canvas)[:end] | ~self.final[:end]
+        more = np.zeros(max(0, canvas.length - len(self.settled)), dtype=np.bool_)
+        self.settled = np.concatenate([self.settled[: canvas.length], more])
+        stale = self.keys.changed(canvas)[:end] | ~self.settled[:end]
         if not stale.any():
             return None
         return int(stale.argmax()) // self._size * self._size
@@ -113,8 +113,8 @@ class Finished:
         """Whether only the window is read, of a block that was read whole before."""
         begin, end = front(canvas, self._traits), reach(canvas, self._traits)
         known = bool((self.keys.ages[begin:end] != NEVER).all())
-        settled = not canvas.undecided[canvas.window.start]
-        return self._settings.within and owed is None and known and settled
+        begun = not canvas.undecided[canvas.window.start]
+        return self._settings.within and owed is None and known and begun
 
     def _in_window(self, canvas: Canvas, end: int) -> Bits:
         slots = np.arange(end)
@@ -122,7 +122,6 @@ class Finished:
         return bits
 
     def _read(self, canvas: Canvas, slots: Slots, begin: int, *, whole: bool) -> None:
-        """Slots before `begin` are read for good, where nothing before them is open again."""
+        """Slots before `begin` are read as what stands before the window."""
         self.keys.read(canvas, slots, whole=whole)
-        closed = canvas.decided_to // self._size * self._size
-        self.final[slots] = slots < (begin if canvas.decided_to >= begin else closed)
+        self.settled[slots] = slots < begin
