@@ -80,7 +80,7 @@ def test_what_is_sure_together_or_the_leftmost_slot() -> None:
     text = canvas(5)
     assert proposed(Adaptive(risk=0.05), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [1, 3]
     assert proposed(Adaptive(risk=0.01), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [1, 3]
-    assert proposed(Adaptive(risk=0.009), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [3]
+    assert proposed(Adaptive(risk=0.009), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [0]
     assert proposed(Adaptive(risk=0.001), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [0]
     assert proposed(Adaptive(risk=0.05), text, [0.98, 0.98, 0.98, 0.98, 0.98]) == [0, 1]
     assert proposed(Adaptive(risk=0.0), text, [1.0] * 5) == [0, 1, 2, 3, 4]

@@ -28,8 +28,8 @@ _ROUNDING: Final = 1e-4
 class Adaptive:
     """Certified writing with a second look (ours).
 
-    A pass writes the surest slots, as many as a certificate covers (`gaps`), if any is sure at
-    all; else the leftmost slot alone, as one-by-one writing does. Once the window is full, the
+    A pass writes the surest slots, as many as a certificate covers (`gaps`), if these are two or
+    more; else the leftmost slot alone, as one-by-one writing does. Once the window is full, the
     certified slots are predicted from all the others, where there is something to doubt, and those
     that the others contradict are opened again.
 
@@ -102,15 +102,14 @@ class _Adapting:
     def _chosen(self, stats: Stats) -> tuple[Rows, Rows]:
         """What is written now, and which of it on the word of a certificate."""
         rows = ranked(stats.confidence, stats.open)
-        doubt = 1.0 - stats.confidence[rows]
+        doubt = np.maximum(1.0 - stats.confidence[rows], 0.0)
         sure = int((doubt <= self._risk + SLACK).sum())
-        if not sure:
-            return rows[[rows.argmin()]], rows[:0]
         bound = gaps(doubt[:sure], stats.entropy[rows[:sure]])
         count = int(np.searchsorted(bound, self._risk + SLACK, side="right"))
-        self._risk -= float(bound[count - 1])
-        # alone, a slot is written from its own law, which needs no certificate
-        return rows[:count], rows[:count] if count > 1 else rows[:0]
+        if count < 2:  # nothing is gained: then as one-by-one writing would
+            return rows[[rows.argmin()]], rows[:0]
+        self._risk = max(0.0, self._risk - float(bound[count - 1]))
+        return rows[:count], rows[:count]
 
     def _second_look(self, stats: Stats, canvas: Canvas) -> Action:
         slots, p = expected(stats, canvas)
