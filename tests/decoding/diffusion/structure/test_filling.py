@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ TRAITS = (
     Traits(WORDS.size, MASK, frozenset([END])),
     Traits(WORDS.size, MASK, frozenset([END]), attention="block_causal", block=8),
 )
+GOLDEN = Path(__file__).parent / "golden" / "filling.json"
 PLUGS = Plugs(Threshold(0.2), Fixed(8), Whole(), Contiguous())
 
 
@@ -122,3 +124,16 @@ def test_nothing_of_the_prompt_moves() -> None:
     assert row.canvas.first == 3
     with pytest.raises(ValueError, match="part of the prompt"):
         row.canvas.replace(2, 4, [1], [False], [False])
+
+
+@pytest.mark.parametrize("traits", TRAITS, ids=["full", "block_causal"])
+def test_the_trace_is_as_it_was(traits: Traits) -> None:
+    row = begun(SCHEMA, traits, 5)
+    denoised([row], Noise(traits))
+    trace = {
+        "text": said(row),
+        "order": [list(pair) for pair in row.counters.order],
+        "forwards": row.counters.forwards,
+    }
+    golden = json.loads(GOLDEN.read_text("utf-8"))
+    assert golden[traits.attention] == trace
