@@ -110,7 +110,7 @@ class Runner:
         room = min(self._width, self._longest - len(text.ids))
         return self.drafts[text.place, :room].tolist()
 
-    def _head(self, _batch: Any, token: int) -> torch.Tensor:
+    def _head(self, token: int) -> torch.Tensor:
         return self._hidden[token]
 
     def _settle(self, text: Text, read: int, output: Any, index: int) -> None:

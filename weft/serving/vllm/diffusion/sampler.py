@@ -15,7 +15,7 @@ import torch
 from weft.serving.vllm.diffusion.requests import LOG, Request, Requests
 from weft.serving.vllm.diffusion.said import Said
 
-Head = Callable[[Any, int], torch.Tensor]
+Head = Callable[[int], torch.Tensor]
 """The logits [vocabulary] of what left the model for a token of the last pass."""
 
 
@@ -99,7 +99,7 @@ class CanvasSampler:
         """The prompt is read: remember what its last token predicts."""
         if self._requests.served.traits.shifted:
             last = int(batch.query_start_loc_np[index + 1]) - 1
-            self._before[place] = self._head(batch, last)
+            self._before[place] = self._head(last)
 
     def _note(self, place: int, request: Request) -> None:
         ids = torch.tensor(request.row.drafts(self._width), dtype=self._drafts.dtype)

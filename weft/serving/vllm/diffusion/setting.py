@@ -10,7 +10,6 @@ from weft.core.errors import WeftError
 from weft.decoding.diffusion.models.description import described
 from weft.serving.vllm.diffusion.asked import asked_of
 from weft.serving.vllm.diffusion.plugs import Served, plugs_inside, served_as
-from weft.serving.vllm.diffusion.requests import LOG
 
 _MOST_ROWS: Final = 8
 """Requests at once where nobody said: a pass holds [requests, canvas, vocabulary] of float32."""
@@ -85,4 +84,3 @@ def check(params: Any, served: Served, refusal: Callable[..., Exception]) -> Non
         raise refusal("a canvas has no log-probabilities of a text", parameter="logprobs")
     if params.repetition_penalty != 1.0 or params.presence_penalty or params.frequency_penalty:
         raise refusal("a canvas knows no penalties", parameter="repetition_penalty")
-    LOG.debug("weft decodes a request by %s", params.extra_args)

@@ -111,7 +111,7 @@ class CanvasState(ModelState):  # type: ignore[misc]
                 first[index] = request.row.base
         return first, np.diff(batch.query_start_loc_np[: count + 1]).astype(np.int32)
 
-    def _head(self, _batch: Any, token: int) -> torch.Tensor:
+    def _head(self, token: int) -> torch.Tensor:
         logits: torch.Tensor = self.model.compute_logits(self.model.left[token][None])[0]
         return logits
 
