@@ -1,0 +1,49 @@
+"""Every decoder behind the server: alone or in a batch the same, streamed, and as long as asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.serving.local.diffusion.conftest import Playing
+from tests.serving.local.diffusion.test_batching import PROMPTS, deltas, facts, fast
+from tests.serving.local.playback import EXACT
+from weft.core.errors import CapabilityError
+from weft.core.values import DecodeSpec, Lossless, Lossy
+from weft.decoding.diffusion import catalogue
+from weft.decoding.diffusion.adapter import Traits
+from weft.serving.local.diffusion.ways import Ways
+
+ALONE = [name for name in catalogue.NAMES if not catalogue.preset(name).needs]
+
+
+def spec(name: str) -> DecodeSpec:
+    return Lossless(name) if catalogue.preset(name).plain else Lossy(name)
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_answers_in_a_batch_are_those_alone(play: Playing, name: str) -> None:
+    asked = [
+        fast(*PROMPTS[0], decode=spec(name), seed=1, max_tokens=10),
+        fast(*PROMPTS[1], decode=spec(name), temperature=1.0, seed=3, max_tokens=7),
+    ]
+    options = replace(EXACT, canvas_tokens=8)
+    lone = [play(options).answer(request) for request in asked]
+    playback = play(options)
+    heard = [playback.add(request) for request in asked]
+    playback.finish()
+    assert [facts(each.completion) for each in heard] == [facts(answer) for answer in lone]
+    for each in heard:
+        answer = each.completion
+        assert answer.text == "".join(piece.text for piece in deltas(each))
+        assert answer.usage.completion_tokens == each.request.sampling.max_tokens
+
+
+def test_a_way_is_made_once_and_there_are_not_too_many() -> None:
+    ways = Ways(Traits(10, 9, frozenset({8})))
+    assert ways.way(Lossy("factor")) is ways.way(Lossy("factor"))
+    for number in range(1, 32):
+        ways.way(Lossy("factor", (("factor", float(number)),)))
+    with pytest.raises(CapabilityError, match="ways already"):
+        ways.way(Lossy("factor", (("factor", 32.0),)))
