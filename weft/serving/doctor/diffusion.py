@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from weft.decoding.diffusion.models import is_diffusion
 from weft.serving.doctor.check import Check
 from weft.serving.doctor.extras import check_local
 from weft.serving.vllm.diffusion.probe import Runnable, probe
@@ -15,7 +16,7 @@ def check_diffusion(
 ) -> Check:
     """Whether `use: local` fills texts in, and whether vLLM's own diffusion path can be tried."""
     inside = local()
-    names = ", ".join(shipped()) or "none"
+    names = ", ".join(name for name, path in shipped().items() if is_diffusion(path)) or "none"
     here = "in this process: yes" if inside.status == "ok" else "in this process: no"
     found = f"{here} (models that come with weft: {names}); in vLLM: {look().summary}"
     return Check("diffusion", inside.status, found, inside.advice)
