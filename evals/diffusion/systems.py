@@ -24,8 +24,8 @@ _MODELS: Final[Mapping[str, str]] = {
     "dparallel": "dparallel",
 }
 """Those that are not for the full model."""
-_ELSEWHERE: Final = ("flashdlm",)
-"""It takes a supervisor that knows the language: the section `chat`."""
+_ELSEWHERE: Final = ("flashdlm", "llada22")
+"""One takes a supervisor that knows the language, one a model with control tokens."""
 
 
 @dataclass(frozen=True, slots=True)
