@@ -57,16 +57,16 @@ def _rows(effort: Effort) -> Iterator[Row]:
     found: dict[tuple[str, str], list[Answered]] = {}
     for task in TASKS:
         print(f"lists: {task}", file=sys.stderr, flush=True)
-        asked = questions(task, SIZES, effort.of(60, 400))
+        asked = questions(task, SIZES, effort.of(40, 400))
         shaping, other = (SAMPLED, GREEDY) if LANGUAGES[task].free else (GREEDY, SAMPLED)
         case = f"list_{task}"
         yield from _case(case, asked, shaping, list(systems()), found)
         few = [one for one in systems() if one.name in BOTH_WAYS]
         suffix = "greedy" if other.greedy else "sampled"
         yield from _case(f"{case}_{suffix}", asked, other, few, found)
-        oracle = asked[: effort.of(30, 200)]
+        oracle = asked[: effort.of(6, 100)]
         yield from _case(f"oracle_{task}", oracle, shaping, list(systems()), found, OracleAdapter())
-        yield from _timed(case, asked[: effort.of(4, 12)], shaping)
+        yield from _timed(case, asked[: effort.of(2, 10)], shaping)
     yield from _in_all(found)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from evals.diffusion.asking import answered, questions
+from evals.diffusion.asking import answered, questions, room
 from evals.diffusion.models import adapter as model
 from evals.engine.rows import Lookup, Row
 from evals.planning.effort import Effort
@@ -82,8 +82,9 @@ def _played(
     count: int,
 ) -> Iterator[Row]:
     shaping = GREEDY if task in CERTAIN else SAMPLED
-    plugs = plugs_for("random", adapter.traits, {"count": N // steps})
     asked = questions(task, (N,), count, seed=1)
+    slots = room(asked[0], ends=False)
+    plugs = plugs_for("random", adapter.traits, {"count": slots // steps})
     answers = answered(adapter, plugs, asked, shaping, ends=False)
     share = sum(answer.valid for answer in answers) / count
     error = math.sqrt(max(theory * (1 - theory), 1e-12) / count)
