@@ -85,14 +85,17 @@ def rows(quick: bool) -> list[dict[str, Any]]:
     return rows_of([*(one for one in systems() if one.name not in SLOW), AUTO], quick)
 
 
-def rows_of(wanted: Sequence[System], quick: bool) -> list[dict[str, Any]]:
-    """The lossless ones of `wanted`. Raises: `Skipped` where the model is not on this machine."""
+def rows_of(wanted: Sequence[System], quick: bool, tokens: int = 12) -> list[dict[str, Any]]:
+    """The lossless ones of `wanted`, with `tokens` an answer.
+
+    Raises: `Skipped` where the model is not on this machine.
+    """
     effort = Effort(quick)
     try:
         path = locate(MODEL)
     except ModelNotFound as missing:
         raise Skipped(str(missing)) from missing
-    prompts = [Asked(p, n, 12) for n, p in enumerate(chosen(effort.of(8, 200)))]
+    prompts = [Asked(p, n, tokens) for n, p in enumerate(chosen(effort.of(8, 200)))]
     asked = [one for one in wanted if one.lossless]
     compared = asyncio.run(_compare(prompts, asked, alone=effort.of(0, len(prompts))))
     margin = Margin(path)
