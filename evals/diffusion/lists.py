@@ -37,6 +37,8 @@ from weft.decoding.speculative.law import Shaping
 
 TASKS: Final = tuple(LANGUAGES)
 SIZES: Final = (3, 4, 5, 6)
+SEED: Final = 7
+"""Of the questions; no setting of any policy was chosen by looking at these."""
 GREEDY, SAMPLED = Shaping(0.0), Shaping(1.0)
 ADAPTIVE: Final = "adaptive"
 BOTH_WAYS: Final = (SEQUENTIAL, "threshold_0.9", ADAPTIVE)
@@ -57,7 +59,7 @@ def _rows(effort: Effort) -> Iterator[Row]:
     found: dict[tuple[str, str], list[Answered]] = {}
     for task in TASKS:
         print(f"lists: {task}", file=sys.stderr, flush=True)
-        asked = questions(task, SIZES, effort.of(40, 400))
+        asked = questions(task, SIZES, effort.of(40, 400), seed=SEED)
         shaping, other = (SAMPLED, GREEDY) if LANGUAGES[task].free else (GREEDY, SAMPLED)
         case = f"list_{task}"
         yield from _case(case, asked, shaping, list(systems()), found)
