@@ -56,7 +56,7 @@ def test_speculation_keeps_the_distribution_and_survives_top_k(
     assert acceptance["accepted"] > 0.95 * acceptance["drafted"]
     expected = oracle.answers(PROMPT, tokens=3, top_k=TOP_K)
     assert abs(deviation(warm["samples"], expected)) < 4
-    hotter = {answer: share**0.8 for answer, share in expected.items()}
+    hotter = {answer: share**0.7 for answer, share in expected.items()}
     wrong = {answer: share / sum(hotter.values()) for answer, share in hotter.items()}
     assert deviation(warm["samples"], wrong) > 6, "the test must tell temperatures apart"
 
