@@ -108,5 +108,5 @@ def panel(axes: Axes, figures: Lookup) -> None:
                 axes.plot(*zip(*known, strict=True), style, color=colour, label=f"{task}, {system}")
     axes.set_xlabel("slots a step")
     axes.set_ylabel("valid answers")
-    axes.set_title(f"{N} items, random order: theory, exact marginals, trained model")
+    axes.set_title(f"{N} items in random order")
     axes.legend(fontsize=7)
