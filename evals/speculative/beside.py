@@ -26,7 +26,7 @@ REASONS: Final[Mapping[str, str]] = {
     "ppd": _TRAINED,
     "pass": "published as speed only; " + _TRAINED,
     "eagle": _TRAINED,
-    "dflash": "ours has two small layers and learnt for minutes; " + _TRAINED,
+    "dflash": "no trained one comes with weft",
     "hidden_transfer": "published as speed only; " + _TRAINED,
     "lookahead": "a smaller window for two cores; the pool is empty at first, answers are short",
     "lexical_units": "published as speed only, the whole model trained; ours trains placeholders",
