@@ -22,7 +22,10 @@ WeftError                    stage, node, retryable, hint
 │   ├── RouteError           no way is left to a goal, and nobody took it over
 │   ├── ReasoningError       a strategy came to no answer at all
 │   ├── SandboxError         a program cannot be run as safely as asked, or not at all
-│   └── StoreError           a result store cannot be opened, read or written
+│   ├── EffectUnknown        nobody knows whether a call that must not be repeated was carried out
+│   └── StoreError           a store or a journal cannot be opened, read or written
+│       ├── RunExists        the journal has a run of this id
+│       └── RunBusy          another process has the run
 ├── ToolError                a tool call went wrong
 │   ├── ToolNotFound         no tool of that name
 │   ├── ToolArgumentError    the arguments do not fit the tool's signature
@@ -234,6 +237,20 @@ class SandboxError(RunError):
 
 class StoreError(RunError):
     """A result store cannot be opened, read or written."""
+
+
+class RunExists(StoreError):
+    """The journal has a run of this id."""
+
+
+class RunBusy(StoreError):
+    """Another process has the run."""
+
+    retryable = True
+
+
+class EffectUnknown(RunError):
+    """Nobody knows whether a call that must not be repeated was carried out; a person knows."""
 
 
 class ToolError(WeftError):

@@ -64,6 +64,16 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class RunResumed:
+    """Another process, the `part`-th (from 2), goes on with a run; `at_s` goes on from its last."""
+
+    run: RunId
+    part: int
+    wall: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class GraphGrew:
     """`parent` appended `nodes` while the run was going on."""
 
@@ -74,10 +84,26 @@ class GraphGrew:
 
 @dataclass(frozen=True, slots=True)
 class NodeStarted:
-    """Attempt `attempt` (from 1) of a node's own work began: its slot is taken."""
+    """Attempt `attempt` (from 1) of a node's own work began: its slot is taken.
+
+    `digest` stands for what the node is and what it receives; empty where nobody records the run.
+    """
 
     node: NodeId
     attempt: int
+    at_s: float
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinDecided:
+    """A join of the kind any, quorum or first valid has enough: `winners`, in the order they count.
+
+    `node` is the one that waited, or the one that appended those that it waited for.
+    """
+
+    node: NodeId
+    winners: tuple[NodeId, ...]
     at_s: float
 
 
@@ -168,10 +194,11 @@ class HumanAsked:
 
 @dataclass(frozen=True, slots=True)
 class HumanAnswered:
-    """A person answered; the node goes on."""
+    """A person answered `value`; the node goes on."""
 
     node: NodeId
     at_s: float
+    value: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +213,12 @@ class BudgetReached:
 
 @dataclass(frozen=True, slots=True)
 class NodeFinished:
-    """The one and only end of a node."""
+    """The one and only end of a node. `recalled`: an earlier part of the run had come to it."""
 
     node: NodeId
     outcome: Outcome
     at_s: float
+    recalled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +237,10 @@ class RunFinished:
 
 Event = (
     RunStarted
+    | RunResumed
     | GraphGrew
     | NodeStarted
+    | JoinDecided
     | NodeWaiting
     | NodeStreamed
     | NodeLogged

@@ -12,6 +12,7 @@ from typing import Any, Literal
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "refused", "cancelled", "error"]
 JsonSchema = Mapping[str, Any]
+Effect = Literal["pure", "idempotent", "once", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,92 @@
+"""What passes the border of a run: calls of tools and models, as frozen values beside the events.
+
+A journal keeps them, so that a call is not made twice and a run can be repeated without its models
+and tools. Knows neither who makes a call nor where it is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NewType
+
+from weft.core.errors import Failure
+from weft.core.ids import NodeId
+from weft.core.ports.model import Delta, ModelRequest
+from weft.core.values import Completion, Effect
+
+CallId = NewType("CallId", str)
+"""`tool:DIGEST#K` or `model:DIGEST#K`: the K-th call (from 0) with one content in one attempt."""
+
+Doneness = Literal["done", "not done", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled:
+    """The intent: written before the tool is called, and before it is called where that matters.
+
+    `key` is the same whenever this call is repeated, in a later attempt or in a resumed run.
+    """
+
+    node: NodeId
+    attempt: int
+    call: CallId
+    tool: str
+    arguments: Any
+    effect: Effect
+    key: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReturned:
+    """How a tool call ended: with `value`, or with `failure`. `done`: did its effect happen?"""
+
+    node: NodeId
+    attempt: int
+    call: CallId
+    value: Any
+    failure: Failure | None
+    done: Doneness
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCalled:
+    """A model is asked. `model` is the name under which the workflow declares it."""
+
+    node: NodeId
+    attempt: int
+    call: CallId
+    model: str
+    request: ModelRequest
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStreamed:
+    """Pieces of an answer, in order, with the seconds of the run at which each came."""
+
+    node: NodeId
+    attempt: int
+    call: CallId
+    deltas: tuple[tuple[float, Delta], ...]
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswered:
+    """How a model call ended: with `completion`, or with `failure`.
+
+    `prompt_token_ids`: those of the prompt, where the client told.
+    """
+
+    node: NodeId
+    attempt: int
+    call: CallId
+    completion: Completion | None
+    failure: Failure | None
+    at_s: float
+    prompt_token_ids: tuple[int, ...] = ()
+
+
+CallEvent = ToolCalled | ToolReturned | ModelCalled | ModelStreamed | ModelAnswered

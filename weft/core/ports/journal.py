@@ -1,0 +1,137 @@
+"""The journal port: what happened in every run, kept while it happens, for as long as wanted.
+
+Its methods block, briefly; they may be called from any thread. Several processes may use one
+journal. Import it from here: it speaks of events, which speak of the other ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+from weft.core.calls import CallEvent
+from weft.core.events import Event, RunStatus
+from weft.core.ids import NodeId, RunId
+
+Record = Event | CallEvent
+Standing = Literal["running", "asking", "interrupted"] | RunStatus
+"""`running` and `asking`: a process has it; `interrupted`: it has not ended and nobody has it."""
+
+
+class Numbered(NamedTuple):
+    """A record and its place. `part`: which process of the run wrote it, from 1."""
+
+    seq: int
+    part: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeader:
+    """What a run was, before anything happened.
+
+    `document` is the workflow's source, by the path of each file (the first is the workflow
+    itself); `inputs` and `settings` are JSON; `wall` is the UTC start in ISO 8601; `weft` the
+    version that began it. `secrets`: names of what was redacted.
+    """
+
+    run: RunId
+    flow: str
+    wall: str
+    weft: str
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    document: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run in one line. `ended_wall` is empty while it has not ended; `asking` names nodes."""
+
+    run: RunId
+    flow: str
+    standing: Standing
+    wall: str
+    ended_wall: str = ""
+    parts: int = 1
+    records: int = 0
+    asking: tuple[NodeId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A word from another process to the one that has the run.
+
+    answer   `value` for the question of `node`
+    cancel   end `node`, or the run (None); `value` is the reason
+    confirm  `value` says of a call of `node` that nobody knows the end of: "done" or "repeat"
+    """
+
+    kind: Literal["answer", "cancel", "confirm"]
+    node: NodeId | None
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What was removed, and what is left."""
+
+    runs: tuple[RunId, ...]
+    freed_bytes: int
+    left_bytes: int
+
+
+class Claim(Protocol):
+    """The right to write to a run. One holder at a time; the death of its process ends it."""
+
+    def release(self) -> None:
+        """Give it back. Harmless when repeated."""
+
+
+class Journal(Protocol):
+    """Keeps runs as numbered records. Every method raises `StoreError` when it cannot."""
+
+    def begin(self, header: RunHeader) -> Claim:
+        """Open a new run. Raises: `RunExists` when there is one of this id."""
+
+    def claim(self, run: RunId) -> Claim:
+        """Take a run that is there, to go on with it. Raises: `RunBusy`, `UnknownReference`."""
+
+    def append(self, run: RunId, records: Sequence[Record]) -> None:
+        """Add `records` in order: all or none, and not lost by the death of the process."""
+
+    def header(self, run: RunId) -> RunHeader:
+        """What the run was. Raises: `UnknownReference`, with the closest ids."""
+
+    def runs(self, *, flow: str | None = None, limit: int | None = None) -> Sequence[RunSummary]:
+        """The runs, the latest first."""
+
+    def records(self, run: RunId, after: int = 0, limit: int | None = None) -> Iterable[Numbered]:
+        """The records of a run with a larger `seq` than `after`, in order.
+
+        Raises: `UnknownReference`.
+        """
+
+    def version(self) -> int:
+        """A number that differs when anything was written since it was last asked for."""
+
+    def send(self, run: RunId, letter: Letter) -> None:
+        """Leave a letter for whoever has the run, or will have it."""
+
+    def letters(self, run: RunId) -> Sequence[Letter]:
+        """Take the letters of a run, in the order they were sent; each is given out once."""
+
+    def prune(
+        self,
+        *,
+        keep: int | None = None,
+        older_than_s: float | None = None,
+        max_bytes: int | None = None,
+        runs: Sequence[RunId] | None = None,
+    ) -> Pruned:
+        """Remove runs that nobody has: the oldest beyond what is allowed, or those named."""
+
+    def close(self) -> None:
+        """Let go of files and connections. Harmless when repeated."""
