@@ -246,8 +246,6 @@ class RunExists(StoreError):
 class RunBusy(StoreError):
     """Another process has the run."""
 
-    retryable = True
-
 
 class EffectUnknown(RunError):
     """Nobody knows whether a call that must not be repeated was carried out; a person knows."""

@@ -28,6 +28,7 @@ from weft.core.events import (
     NodeWaiting,
     Outcome,
     RunFinished,
+    RunResumed,
     RunStarted,
     RunStatus,
 )
@@ -131,6 +132,7 @@ class Trace:
     `active` and `waiting` hold the nodes that started and have not ended, longest at it first:
     those that work or wait for time or a person, and those that wait for nodes they appended.
     `ended` counts ends by status, `running` the works under way and `max_running` the most ever.
+    `parts`: so many processes had the run, one after another.
     """
 
     def __init__(self) -> None:
@@ -150,6 +152,7 @@ class Trace:
         self.max_running = 0
         self.ended: dict[str, int] = {}
         self.now = Moment(0, 0.0)
+        self.parts = 1
 
     def __call__(self, event: Event) -> None:
         """Take in one event. Nodes that no event announced are ignored."""
@@ -163,6 +166,8 @@ class Trace:
                 if parent := self.nodes.get(event.parent):
                     parent.grew = parent.grew or self.now
                     parent.children += len(event.nodes)
+            case RunResumed():
+                self.parts = event.part
             case BudgetReached():
                 self.budgets.append(event)
             case RunFinished():
