@@ -51,13 +51,15 @@ class Sections:
         """What each section finds, one after the other; why, where one cannot be measured."""
         found: list[Found] = []
         for name in sections:
-            begun = time.monotonic()
+            begun, computed = time.monotonic(), time.process_time()
             try:
                 found.append((name, [Row(**row) for row in self.module(name).rows(quick)]))
             except Skipped as reason:
                 print(f"{name} is skipped: {reason}", file=sys.stderr, flush=True)
                 found.append((name, [Row(name, "", f"skipped: {reason}", None, "")]))
-            print(f"{name} took {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+            took, computed = time.monotonic() - begun, time.process_time() - computed
+            told = f"{name} took {took:.0f} s, of this process {computed:.0f} s of CPU"
+            print(told, file=sys.stderr, flush=True)
         return found
 
     def module(self, section: str) -> ModuleType:

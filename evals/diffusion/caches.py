@@ -13,8 +13,9 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from evals.diffusion.asking import answered, questions
-from evals.diffusion.lists import GREEDY, SAMPLED, SIZES, TASKS, answer_rows
+from evals.diffusion.lists import GREEDY, SAMPLED, answer_rows
 from evals.diffusion.models import adapter as model
+from evals.diffusion.summary import SIZES, TASKS
 from evals.diffusion.systems import Option, System
 from evals.engine.rows import Row
 from evals.planning.effort import Effort, Skipped

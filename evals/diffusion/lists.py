@@ -4,11 +4,9 @@ Operations with one valid answer are asked greedily (`list_copy`), those with se
 temperature 1 (`list_shuffle`): only then is every valid answer a right one. The others of the two
 are asked too, as `list_copy_sampled` and `list_shuffle_greedy`, of fewer systems. `oracle_NAME` is
 the same with exact marginals instead of the trained model: what is wrong there is the policy's
-doing. All systems answer the same questions, from the same seeds; the items of a question were
-held out of training.
-
-`wall_ratio` is one token a pass over the system's time, `wall_to_twin` that of the autoregressive
-twin with its cache: medians over questions asked alone, all systems in turn.
+doing. All systems answer the same questions, from the same seeds, but most of them only the first
+of these (`answers`); the items of a question were held out of training. `ar_twin` is the same model
+trained to write from left to right.
 """
 
 from __future__ import annotations
@@ -17,14 +15,15 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from statistics import median
 from typing import Any, Final
 
 from evals.diffusion import twin
-from evals.diffusion.asking import Answered, answered, questions, timed
+from evals.diffusion.asking import Answered, answered, questions
 from evals.diffusion.models import adapter as model
 from evals.diffusion.models import twin as twin_network
+from evals.diffusion.summary import ADAPTIVE, SIZES, TASKS, panel, table
 from evals.diffusion.systems import SEQUENTIAL, System, systems
+from evals.diffusion.timing import time_rows
 from evals.engine.rows import Row
 from evals.planning.effort import Effort, Skipped
 from evals.reasoning.report import Target
@@ -35,13 +34,13 @@ from weft.decoding.diffusion.oracle.languages import LANGUAGES
 from weft.decoding.diffusion.oracle.question import Question
 from weft.decoding.speculative.law import Shaping
 
-TASKS: Final = tuple(LANGUAGES)
-SIZES: Final = (3, 4, 5, 6)
+__all__ = ("TARGETS", "panel", "rows", "table")
 SEED: Final = 7
 """Of the questions; no setting of any policy was chosen by looking at these."""
 GREEDY, SAMPLED = Shaping(0.0), Shaping(1.0)
-ADAPTIVE: Final = "adaptive"
 BOTH_WAYS: Final = (SEQUENTIAL, "threshold_0.9", ADAPTIVE)
+OFTEN: Final = (*BOTH_WAYS, "threshold_0.5", "threshold_0.7", "self_speculative")
+"""Those that are asked all questions."""
 TARGETS: Final = (
     Target("all_lists", ADAPTIVE, "worst_validity_gain", 0.0),
     Target("all_lists", ADAPTIVE, "worst_z", -2.0),
@@ -57,38 +56,48 @@ def rows(quick: bool) -> list[dict[str, Any]]:
 
 def _rows(effort: Effort) -> Iterator[Row]:
     found: dict[tuple[str, str], list[Answered]] = {}
+    everyone, some = list(systems()), effort.of(40, 100)
     for task in TASKS:
         print(f"lists: {task}", file=sys.stderr, flush=True)
         asked = questions(task, SIZES, effort.of(40, 400), seed=SEED)
         shaping, other = (SAMPLED, GREEDY) if LANGUAGES[task].free else (GREEDY, SAMPLED)
-        case = f"list_{task}"
-        yield from _case(case, asked, shaping, list(systems()), found)
-        few = [one for one in systems() if one.name in BOTH_WAYS]
-        suffix = "greedy" if other.greedy else "sampled"
-        yield from _case(f"{case}_{suffix}", asked, other, few, found)
-        oracle = asked[: effort.of(6, 100)]
-        yield from _case(f"oracle_{task}", oracle, shaping, list(systems()), found, OracleAdapter())
-        yield from _timed(case, asked[: effort.of(2, 10)], shaping)
-    yield from _in_all(found)
+        case, suffix = f"list_{task}", "greedy" if other.greedy else "sampled"
+        for system in everyone:
+            mine = asked if system.name in OFTEN else asked[:some]
+            yield from _answered(case, system, mine, shaping, found)
+            if system.name in BOTH_WAYS:
+                yield from _answered(f"{case}_{suffix}", system, mine, other, found)
+        oracle, exact = asked[: effort.of(6, 40)], OracleAdapter()
+        for system in everyone:
+            yield from _answered(f"oracle_{task}", system, oracle, shaping, found, exact)
+        yield from _twin(case, asked, shaping)
+        yield from time_rows(case, everyone, asked[: effort.of(2, 8)], shaping)
+    yield from compared(found)
 
 
-def _case(
+def _answered(
     case: str,
+    system: System,
     asked: Sequence[Question],
     shaping: Shaping,
-    wanted: Sequence[System],
     found: dict[tuple[str, str], list[Answered]],
     oracle: ModelAdapter | None = None,
 ) -> Iterator[Row]:
-    for system in wanted:
-        try:
-            adapter = oracle or model(system.model)
-            answers = answered(adapter, system.plugs(adapter.traits), asked, shaping)
-        except (WeftError, Skipped) as error:
-            yield Row(case, system.name, f"skipped: {error}", None, "")
-            continue
-        found[case, system.name] = answers
-        yield from answer_rows(case, system.name, answers)
+    try:
+        adapter = oracle or model(system.model)
+        answers = answered(adapter, system.plugs(adapter.traits), asked, shaping)
+    except (WeftError, Skipped) as error:
+        yield Row(case, system.name, f"skipped: {error}", None, "")
+        return
+    found[case, system.name] = answers
+    yield from answer_rows(case, system.name, answers)
+
+
+def _twin(case: str, asked: Sequence[Question], shaping: Shaping) -> Iterator[Row]:
+    try:
+        yield from answer_rows(case, twin.NAME, twin.written(twin_network(), asked, shaping))
+    except Skipped as reason:
+        yield Row(case, twin.NAME, f"skipped: {reason}", None, "")
 
 
 def answer_rows(case: str, system: str, answers: Sequence[Answered]) -> Iterator[Row]:
@@ -103,35 +112,7 @@ def answer_rows(case: str, system: str, answers: Sequence[Answered]) -> Iterator
     yield Row(case, system, "answers", len(answers), "answers")
 
 
-def _timed(case: str, asked: Sequence[Question], shaping: Shaping) -> Iterator[Row]:
-    """All systems in turn, question by question."""
-    ready = {}
-    for system in systems():
-        try:
-            adapter = model(system.model)
-            ready[system.name] = adapter, system.plugs(adapter.traits)
-        except (WeftError, Skipped):
-            continue
-    seconds: dict[str, list[float]] = {name: [] for name in (*ready, twin.NAME)}
-    for number, question in enumerate(asked):
-        for name, (adapter, plugs) in ready.items():
-            try:
-                seconds[name].append(timed(adapter, plugs, question, shaping, number).seconds)
-            except WeftError:
-                continue
-        try:
-            answer = twin.written(twin_network(), question, shaping, number)
-            seconds[twin.NAME].append(answer.seconds)
-        except Skipped:
-            continue
-    for name, taken in seconds.items():
-        for metric, other in (("wall_ratio", SEQUENTIAL), ("wall_to_twin", twin.NAME)):
-            pairs = list(zip(seconds.get(other, ()), taken, strict=False))
-            if pairs:
-                yield Row(case, name, metric, median(a / b for a, b in pairs), "x")
-
-
-def _in_all(found: Mapping[tuple[str, str], Sequence[Answered]]) -> Iterator[Row]:
+def compared(found: Mapping[tuple[str, str], Sequence[Answered]]) -> Iterator[Row]:
     """How the adaptive policy stands to one token a pass, over all operations."""
     gains, scores, rates = [], [], []
     for task in TASKS:

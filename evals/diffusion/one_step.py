@@ -109,4 +109,5 @@ def panel(axes: Axes, figures: Lookup) -> None:
     axes.set_xlabel("slots a step")
     axes.set_ylabel("valid answers")
     axes.set_title(f"{N} items in random order")
-    axes.legend(fontsize=7)
+    if axes.lines:
+        axes.legend(fontsize=7)

@@ -10,17 +10,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from evals.diffusion.asking import Answered, answered, questions
-from evals.diffusion.lists import GREEDY, SAMPLED, SIZES, TASKS, answer_rows
+from evals.diffusion.lists import GREEDY, SAMPLED, answer_rows
 from evals.diffusion.models import adapter as model
+from evals.diffusion.summary import SIZES, TASKS, place
 from evals.diffusion.systems import SEQUENTIAL, System, systems
-from evals.engine.rows import Row
+from evals.engine.rows import Lookup, Row
 from evals.planning.effort import Effort
 from evals.reasoning.report import Target
 from weft.core.errors import WeftError
 from weft.decoding.diffusion.oracle.languages import LANGUAGES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CASE: Final = "all_lists"
 TRAINED: Final = ("learn2pd", "dparallel")
@@ -71,3 +75,20 @@ def _saved(name: str, found: Mapping[str, list[Answered]]) -> Iterator[Row]:
         yield Row(CASE, name, "passes_saved", passes[fewest] / passes[name], f"x of {fewest}")
     else:
         yield Row(CASE, name, "skipped: no threshold answers as validly", None, "")
+
+
+def panel(axes: Axes, figures: Lookup) -> None:
+    """Validity over passes an answer: thresholds on the plain model, and what was trained."""
+
+    def at(system: str) -> tuple[float, float]:
+        passes = figures(CASE, system, "forwards")
+        return place(passes), place(figures(CASE, system, "validity"))
+
+    xs, ys = zip(*(at(f"threshold_{t}") for t in THRESHOLDS), strict=True)
+    axes.plot(xs, ys, "o-", label=f"threshold {THRESHOLDS[0]} to {THRESHOLDS[-1]}")
+    for system, marker in ((SEQUENTIAL, "s"), *zip(TRAINED, "hX", strict=True)):
+        axes.plot(*at(system), marker, ms=9, label=system)
+    axes.set_xlabel("passes an answer")
+    axes.set_ylabel("valid answers")
+    axes.set_title("all operations together")
+    axes.legend(fontsize=7)
