@@ -266,8 +266,15 @@ def test_a_failure_beside_the_target_is_told_at_the_next_step(
     paper.fails_at = 5
     own = kind(paper, 3, worker())
     decoding = started(own, Shaping(0.0), 0, Limits(30))
-    text = [token for step in decoding for token in step]
+    text, failed = list[int](), False
+    for step in decoding:
+        text += step
+        assert (decoding.speculation.fallback is not None) == failed
+        if own._under_way is not None:  # how many passes a round has is the scheduler's choice
+            failed = own._under_way.exception(10) is not None
     own.close()
+    assert failed
+    assert len(paper.passes) == paper.fails_at
     assert text == plain(Shaping(0.0), 0, Limits(30))
     assert decoding.speculation.fallback is not None
     assert "torn" in decoding.speculation.fallback.reason
