@@ -11,8 +11,8 @@ from typing import Any, Literal, NewType
 
 from weft.core.errors import Failure
 from weft.core.ids import NodeId
-from weft.core.ports.model import Delta, ModelRequest
-from weft.core.values import Completion, Effect
+from weft.core.ports.model import Delta, ModelRequest, Prefilled
+from weft.core.values import Completion, Effect, ToolSpec
 
 CallId = NewType("CallId", str)
 """`tool:DIGEST#K` or `model:DIGEST#K`: the K-th call (from 0) with one content in one attempt."""
@@ -64,12 +64,15 @@ class ModelCalled:
 
 @dataclass(frozen=True, slots=True)
 class ModelStreamed:
-    """Pieces of an answer, in order, with the seconds of the run at which each came."""
+    """Pieces of an answer, in order, with the seconds of the run at which each came.
+
+    Where the client tells that the prompt has been computed, that is the first of them.
+    """
 
     node: NodeId
     attempt: int
     call: CallId
-    deltas: tuple[tuple[float, Delta], ...]
+    deltas: tuple[tuple[float, Delta | Prefilled], ...]
     at_s: float
 
 
@@ -89,4 +92,35 @@ class ModelAnswered:
     prompt_token_ids: tuple[int, ...] = ()
 
 
-CallEvent = ToolCalled | ToolReturned | ModelCalled | ModelStreamed | ModelAnswered
+@dataclass(frozen=True, slots=True)
+class ModelTold:
+    """What a client said of its model, when a run asked for the first time.
+
+    question   `is`: the optional ports that it has, by name; `capabilities`; or a method of
+               `Tokenizing` with its arguments, such as `encode` and a text
+    """
+
+    model: str
+    question: tuple[Any, ...]
+    answer: Any
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsListed:
+    """The tools that a server, here called `source`, offered when it was asked."""
+
+    source: str
+    specs: tuple[ToolSpec, ...]
+    at_s: float
+
+
+CallEvent = (
+    ToolCalled
+    | ToolReturned
+    | ModelCalled
+    | ModelStreamed
+    | ModelAnswered
+    | ModelTold
+    | ToolsListed
+)

@@ -22,6 +22,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── RouteError           no way is left to a goal, and nobody took it over
 │   ├── ReasoningError       a strategy came to no answer at all
 │   ├── SandboxError         a program cannot be run as safely as asked, or not at all
+│   ├── CassetteMiss         a replayed program asks for what its record does not have
 │   ├── EffectUnknown        nobody knows whether a call that must not be repeated was carried out
 │   └── StoreError           a store or a journal cannot be opened, read or written
 │       ├── RunExists        the journal has a run of this id
@@ -31,6 +32,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── ToolArgumentError    the arguments do not fit the tool's signature
 │   ├── ToolResultError      the tool returned what it does not promise
 │   ├── ToolRaised           the tool's own code raised
+│   │   └── NotDone          and says that nothing has happened
 │   └── ToolLimitError       time, memory or output limit of an isolated tool
 ├── ModelError               a model call went wrong
 │   ├── ModelNotFound        no such model, or its weights are not here
@@ -247,6 +249,10 @@ class RunBusy(StoreError):
     """Another process has the run."""
 
 
+class CassetteMiss(RunError):
+    """A program that is replayed makes a call that its record does not have, or not like this."""
+
+
 class EffectUnknown(RunError):
     """Nobody knows whether a call that must not be repeated was carried out; a person knows."""
 
@@ -271,6 +277,10 @@ class ToolResultError(ToolError):
 
 class ToolRaised(ToolError):
     """The tool's own code raised."""
+
+
+class NotDone(ToolRaised):
+    """The tool's own code says that nothing has happened: its call may be made again."""
 
 
 class ToolLimitError(ToolError):

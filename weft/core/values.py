@@ -42,6 +42,14 @@ class ToolSpec:
     arguments give the same result and that nothing else happens. `batch` is how many calls may be
     made at once (see `weft.core.ports.BatchRunner`), 0 where the tool takes one at a time.
     `version` changes when the tool's results may; empty: nobody can tell, so they outlive no run.
+    `effect` is what a call does to the world; a pure tool's is `pure`, unless it says otherwise.
+
+    pure         nothing: what it tells may change from call to call, but not because of them
+    idempotent   as much when it is repeated, with the same idempotency key, as when it is not
+    once         it must not be repeated, not even where nobody knows whether it was carried out
+    unknown      it does not say
+
+    Raises: `ValueError` for a pure tool with an effect.
     """
 
     name: str
@@ -51,6 +59,13 @@ class ToolSpec:
     pure: bool = False
     batch: int = 0
     version: str = ""
+    effect: Effect = "unknown"
+
+    def __post_init__(self) -> None:
+        if self.pure and self.effect == "unknown":
+            object.__setattr__(self, "effect", "pure")
+        if self.pure and self.effect != "pure":
+            raise ValueError(f"the tool {self.name} is pure, so its effect is not {self.effect}")
 
 
 @dataclass(frozen=True, slots=True)

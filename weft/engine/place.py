@@ -1,0 +1,24 @@
+"""Where in a run the code is that is running now, for what it calls outside.
+
+Knows no journal: who records calls looks here for their place.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
+
+from weft.core.ids import NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An attempt (from 1) of a node's work, or what it goes on with after a pause."""
+
+    node: NodeId
+    attempt: int
+
+
+PLACE: Final[ContextVar[Place | None]] = ContextVar("weft_place", default=None)
+"""None outside of a run. A run inside the work of another one's node keeps that node's place."""
