@@ -43,7 +43,7 @@ def refused(one: Tool[..., Any], kind: type[ToolError], **arguments: Any) -> Too
 
 def gone(pid: int) -> bool:
     """Whether a process has ended, waiting for the system to notice."""
-    for _ in range(500):
+    for _ in range(6000):
         if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return True
         time.sleep(0.01)

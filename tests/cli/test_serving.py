@@ -38,7 +38,7 @@ def started() -> Iterator[list[subprocess.Popen[str]]]:
 def weft(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "COLUMNS": "120", **env}
     return subprocess.run(
-        [*WEFT, *words], capture_output=True, text=True, timeout=60, env=environment
+        [*WEFT, *words], capture_output=True, text=True, timeout=120, env=environment
     )
 
 
@@ -69,7 +69,7 @@ def test_it_serves_until_a_signal(
     entry = only()
     assert ask(entry.urls[0])
     process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert entry.urls[0] in out
     assert f"weft stop {entry.id}" in out
@@ -85,7 +85,7 @@ def test_a_signal_during_the_start(
     process = serve(started)
     entry = only("starting")
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
     nothing_left(entry)
@@ -108,7 +108,7 @@ def test_ps_and_stop(started: list[subprocess.Popen[str]]) -> None:
     assert unknown.returncode == 1
     assert entry.id in unknown.stderr
     assert weft("stop", "mine").stdout == f"{entry.id} is gone\n"
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     assert process.returncode == 0
     nothing_left(entry)
 
@@ -190,13 +190,13 @@ def test_on_a_terminal_it_moves_in_place(
         os.close(side)
         said = b""
         while b"weft stop" not in said:
-            assert select.select([main], [], [], 20)[0], said
+            assert select.select([main], [], [], 60)[0], said
             said += os.read(main, 4096)
         if number == signal.SIGHUP:
             os.close(main)
         weft.send_signal(number)
         entry_id = said.split(b"weft stop ")[1].split()[0].decode()
-        weft.wait(timeout=20)
+        weft.wait(timeout=60)
     if number == signal.SIGINT:
         os.close(main)
         assert weft.returncode == 0

@@ -82,7 +82,7 @@ def said(process: subprocess.Popen[str], words: str) -> None:
 def test_the_first_signal_ends_the_run_in_order(tmp_path: Path, number: signal.Signals) -> None:
     process = started(tmp_path, "blocks")
     process.send_signal(number)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "stuck cancelled" in out
     assert "the quick result" in out
@@ -91,7 +91,7 @@ def test_the_first_signal_ends_the_run_in_order(tmp_path: Path, number: signal.S
 def test_code_that_refuses_to_stop_is_named_and_left_behind(tmp_path: Path) -> None:
     process = started(tmp_path, "refuses")
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "did not stop when cancelled: slow" in out
 
@@ -101,14 +101,14 @@ def test_the_second_signal_ends_the_process_at_once(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     said(process, "refused")
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "stuck cancelled" not in out
 
 
 def test_stdout_holds_the_document_and_nothing_else(tmp_path: Path) -> None:
     process = started(tmp_path, "quick", "--json")
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert json.loads(out)["outputs"] == {"quick": "the quick result"}
     assert out.count("\n") == 1

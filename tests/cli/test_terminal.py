@@ -19,7 +19,7 @@ import pty
 import struct
 import termios
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 SHOW_CURSOR = "\x1b[?25h"
 MAIN = """
@@ -83,7 +83,7 @@ class Terminal:
         """Wait for the process; what it printed to stdout."""
         while piece := self._read():
             self.screen += piece
-        out, _ = self.process.communicate(timeout=20)
+        out, _ = self.process.communicate(timeout=60)
         os.close(self._master)
         return out
 

@@ -100,13 +100,13 @@ class ModelClientConformance:
 
     async def idle(self) -> None:
         """Wait until the model works on nothing."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while self.running():
                 await asyncio.sleep(0.002)
 
     async def busy(self) -> None:
         """Wait until the model is seen to work on one request."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while self.running() != 1:
                 await asyncio.sleep(0.002)
 
@@ -220,7 +220,7 @@ class ModelClientConformance:
             task = asyncio.ensure_future(complete(client, request, lambda _: begun.set()))
             await begun.wait()
             await client.aclose()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 with pytest.raises(WeftError):
                     await task
 

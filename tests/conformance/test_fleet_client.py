@@ -81,7 +81,7 @@ class TestFleetOfEndpoints(CheckedModelConformance):
             for _ in range(2)
         )
         clients = [
-            OpenAIModel(endpoint.base_url, "m", idle_timeout_s=5) for endpoint in self.replicas
+            OpenAIModel(endpoint.base_url, "m", idle_timeout_s=60) for endpoint in self.replicas
         ]
         async with aclosing(Fleet(clients, ONCE)) as fleet:
             yield fleet

@@ -64,7 +64,7 @@ class TestOpenAIModel(CheckedModelConformance):
             model={"owned_by": self.kind},
             version=self.version,
         )
-        async with aclosing(OpenAIModel(self.endpoint.base_url, "m", idle_timeout_s=5)) as client:
+        async with aclosing(OpenAIModel(self.endpoint.base_url, "m", idle_timeout_s=60)) as client:
             yield client
 
     def running(self) -> int:

@@ -87,7 +87,7 @@ def ask(live: LiveVllm, request: ModelRequest, **options: Any) -> Completion:
 
 
 async def settled(live: LiveVllm) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while live.metrics().running:
             await asyncio.sleep(0.05)
 

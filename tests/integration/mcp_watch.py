@@ -14,7 +14,7 @@ from pathlib import Path
 from weft.agents.mcp import McpServer
 
 HERE = Path(__file__).parent
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Trace:

@@ -20,6 +20,8 @@ from weft.serving.weights import locate
 pytestmark = [pytest.mark.vllm, pytest.mark.model]
 TOPICS = ("rivers", "bread", "emoji such as 🎉 and 漢字", "the moon", "glass", "bees")
 DEFAULTS = FleetOptions()
+PATIENCE_S = 120.0
+MOST_STEPS = 8
 Replicas = tuple[VllmReplica, VllmReplica]
 
 
@@ -47,13 +49,10 @@ def asking(text: str, tokens: int, **sampling: object) -> ModelRequest:
     return ModelRequest((Message("user", text),), sampling=drawn)
 
 
-async def until(condition: Callable[[], bool], within_s: float) -> float:
-    """How long it took."""
-    begun = time.monotonic()
-    async with asyncio.timeout(within_s):
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0.01)
-    return time.monotonic() - begun
 
 
 def test_siblings_cost_one_prefill(replicas: Replicas) -> None:
@@ -82,11 +81,15 @@ def test_siblings_cost_one_prefill(replicas: Replicas) -> None:
     assert found >= 11 * (prompt - 2 * 128)
 
 
-def test_cancelled_samples_free_the_server_within_a_second(replicas: Replicas) -> None:
-    """Every other one of 64 running samples is cancelled, the others end."""
+def test_cancelled_samples_free_the_server_within_a_few_steps(replicas: Replicas) -> None:
+    """Every other one of 64 running samples is cancelled, the others end.
 
-    async def main() -> tuple[float, int, int]:
-        async with fleet_of(replicas[:1]) as (fleet, [client]):
+    Those write a token each in a step of the engine, which says how long the freeing took on a
+    machine of any speed; left alone, the cancelled ones would have written for some 90 steps more.
+    """
+
+    async def main() -> tuple[float, float, int, int, int]:
+        async with asyncio.timeout(PATIENCE_S), fleet_of(replicas[:1]) as (fleet, [client]):
             before = await client.metrics()
             begun = 0
 
@@ -102,18 +105,19 @@ def test_cancelled_samples_free_the_server_within_a_second(replicas: Replicas) -
                 )
                 for n in range(64)
             ]
-            await until(lambda: begun > 64 * 10, 60)
+            await until(lambda: begun > 64 * 10)
+            written_before = (await client.metrics()).generation_tokens
             # A story may end within a few tokens: those are no samples to cancel.
             going = [task for task in tasks if not task.done()]
             assert len(going) > 48
-            unwanted = going[::2]
+            unwanted, wanted = going[::2], going[1::2]
             for task in unwanted:
                 task.cancel()
             cancelled_at = time.monotonic()
-            while (await client.metrics()).running > len(going) - len(unwanted):
-                assert time.monotonic() < cancelled_at + 1
+            while (freed := await client.metrics()).running > len(wanted):
                 await asyncio.sleep(0.02)
             freed_s = time.monotonic() - cancelled_at
+            steps = (freed.generation_tokens - written_before) / len(wanted)
             await asyncio.wait(tasks)
             assert all(task.cancelled() for task in unwanted)
             assert all(
@@ -123,11 +127,13 @@ def test_cancelled_samples_free_the_server_within_a_second(replicas: Replicas) -
                 await asyncio.sleep(0.02)
             written = now.generation_tokens - before.generation_tokens
             assert fleet.stats().cancelled == len(unwanted)
-            return freed_s, written, written - fleet.stats().received_tokens
+            wasted = written - fleet.stats().received_tokens
+            return freed_s, steps, written, wasted, len(unwanted)
 
-    freed_s, written, wasted = asyncio.run(main())
-    print(f"freed after {freed_s:.3f} s; wasted {wasted} of {written} tokens")
-    assert 0 <= wasted < 0.02 * written
+    freed_s, steps, written, wasted, cancelled = asyncio.run(main())
+    print(f"freed after {steps:.1f} steps ({freed_s:.3f} s); wasted {wasted} of {written} tokens")
+    assert steps < MOST_STEPS
+    assert 0 <= wasted <= MOST_STEPS * cancelled
 
 
 def test_a_killed_replica_costs_no_request_and_no_token(replicas: Replicas) -> None:
@@ -147,7 +153,7 @@ def test_a_killed_replica_costs_no_request_and_no_token(replicas: Replicas) -> N
                     for n, request in enumerate(asked)
                 ]
                 if kill_after_tokens is not None:
-                    await until(lambda: fleet.stats().received_tokens > kill_after_tokens, 60)
+                    await until(lambda: fleet.stats().received_tokens > kill_after_tokens)
                     replicas[0].kill()
             results = [task.result() for task in tasks]
             for result, mine in zip(results, pieces, strict=True):

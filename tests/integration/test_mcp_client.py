@@ -103,12 +103,12 @@ def test_cancelling_the_caller_is_seen_by_the_server(over: Over) -> None:
 
 def test_a_call_that_takes_too_long_is_cancelled(over: Over) -> None:
     async def use(tools: McpTools, trace: Trace) -> None:
-        with pytest.raises(ToolLimitError, match=r"longer than its 0\.5 s") as raised:
+        with pytest.raises(ToolLimitError, match=r"longer than its 2 s") as raised:
             await tools.call("wait", {"name": "late"})
         assert raised.value.retryable
         await until(trace.has("late cancelled"))
 
-    asyncio.run(over(use, timeout_s=0.5))
+    asyncio.run(over(use, timeout_s=2.0))
 
 
 def test_progress_becomes_log_lines(over: Over) -> None:
@@ -238,7 +238,7 @@ def test_an_address_that_comes_back(trace: Trace) -> None:
             assert raised.value.retryable
         port = int(url.split(":")[2].split("/")[0])
         with trace.peer_over_http(port):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert await call_until_it_works(tools, "add", {"a": 1}) == 2
             await tools.aclose()
 

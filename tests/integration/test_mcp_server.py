@@ -265,7 +265,7 @@ def test_stdout_is_the_protocols_alone(trace: Trace) -> None:
         process.stdin.write(json.dumps(request) + "\n")
         process.stdin.flush()
         answers.append(json.loads(process.stdout.readline()))
-    rest, said = process.communicate(timeout=20)
+    rest, said = process.communicate(timeout=60)
     assert [answer["id"] for answer in answers] == [0, 1]
     assert answers[1]["result"]["structuredContent"]["text"] == "hello you"
     assert rest == ""
@@ -292,7 +292,7 @@ def test_a_signal_ends_runs_in_order(trace: Trace, number: signal.Signals) -> No
 def test_a_signal_ends_what_listens(trace: Trace) -> None:
     with listening(trace) as (_, process):
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 130
+        assert process.wait(60) == 130
 
 
 def test_web_pages_and_foreign_hosts_are_refused(house: tuple[str, Trace]) -> None:

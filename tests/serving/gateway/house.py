@@ -93,7 +93,7 @@ async def house(*models: ModelClient | Served, **options: Any) -> AsyncIterator[
 
 def run(main: Coroutine[Any, Any, None]) -> None:
     async def within() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await main
 
     asyncio.run(within())
@@ -111,7 +111,7 @@ def with_house(
 
 async def until(true: Callable[[], bool]) -> None:
     """Wait until something holds."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.002)
 

@@ -47,7 +47,7 @@ def test_nor_may_the_second_request_of_a_connection_dawdle() -> None:
         writer.write(b"GET /heal")
         assert b"HTTP" not in await rest(reader)
 
-    with_house(body, says(), header_timeout_s=0.05)
+    with_house(body, says(), header_timeout_s=1.0)
 
 
 def test_a_body_that_does_not_come_is_a_408_and_the_end() -> None:
@@ -90,7 +90,7 @@ def test_a_refused_client_that_goes_on_sending_is_given_up() -> None:
         with pytest.raises(ConnectionError):
             await sends_for_ever(writer)
 
-    with_house(body, says(), header_timeout_s=0.1, keys=Keys([KEY]))
+    with_house(body, says(), header_timeout_s=1.0, keys=Keys([KEY]))
 
 
 def test_a_refused_client_hears_so_after_a_large_body() -> None:

@@ -58,7 +58,7 @@ def test_the_thread_lives_only_while_there_is_work(tiny_path: Path) -> None:
         model = LocalModel(tiny_path, EXACT)
         assert workers() == []
         await answer(model, 5, 6)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while workers():
                 await asyncio.sleep(0.001)
         assert (await answer(model, 5, 6)).text
@@ -75,7 +75,7 @@ def test_a_loop_that_ends_half_way_leaves_no_thread_and_no_row(tiny_path: Path) 
 
     asyncio.run(main())
     for thread in workers():
-        thread.join(10)
+        thread.join(60)
     assert workers() == []
     assert model.running == 0
 

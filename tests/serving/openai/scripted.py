@@ -223,7 +223,7 @@ class Endpoint:
 
     async def settled(self) -> None:
         """Wait until nothing streams any more."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while self.open:
                 await asyncio.sleep(0.002)
 

@@ -132,7 +132,7 @@ def test_a_late_answer_is_a_timeout_and_the_server_learns_it(
         async with aclosing(OpenAIModel(endpoint.base_url, "m")) as client:
             await client.capabilities()
             with pytest.raises(ModelTimeout):
-                await complete(client, question(timeout_s=0.3))
+                await complete(client, question(timeout_s=1.0))
             await endpoint.settled()
 
     asyncio.run(main())
@@ -156,5 +156,5 @@ def test_what_came_before_the_end_was_heard(endpoints: EndpointServer) -> None:
     endpoint = endpoints.add(Script([chunk({"content": "x"})], stall_after=1))
     deltas: list[Delta] = []
     with pytest.raises(ModelTimeout):
-        heard(endpoint, deltas, question(timeout_s=0.5))
+        heard(endpoint, deltas, question(timeout_s=2.0))
     assert [delta for delta in deltas if delta]

@@ -10,7 +10,9 @@ FAKE_CRASH_S      it dies so long after it started to listen; FAKE_CRASHES: only
 FAKE_FOLDER       which it counts in this folder
 FAKE_DEAF         it ignores SIGTERM
 FAKE_HANG         a file; while it exists /health gets no answer
-FAKE_DRAIN_S      seconds that a request takes: SIGTERM waits for it
+
+A request of /slow leaves the file `asked` in that folder and takes until there is one `answer`;
+SIGTERM leaves `ending` and waits for the request.
 """
 
 from __future__ import annotations
@@ -45,6 +47,10 @@ def lives(pid: int) -> bool:
         return False
 
 
+def left(name: str) -> None:
+    Path(SAID["folder"], name).touch()
+
+
 class Handler(BaseHTTPRequestHandler):
     worker = 0
     busy = threading.Lock()
@@ -55,7 +61,9 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(0.05)
         if self.path == "/slow":
             with self.busy:
-                time.sleep(float(SAID.get("drain_s", 0)))
+                left("asked")
+                while not Path(SAID["folder"], "answer").exists():
+                    time.sleep(0.01)
         ok = lives(self.worker)
         self.answer(200 if ok else 503, {"data": [{"id": "fake"}], "worker": self.worker})
 
@@ -111,6 +119,8 @@ def main() -> None:
         sys.exit(f"OSError: {error}")
 
     def end(*_: object) -> None:
+        if "folder" in SAID:
+            left("ending")
         with Handler.busy:
             time.sleep(0.05)
         os._exit(0)

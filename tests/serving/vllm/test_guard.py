@@ -78,7 +78,7 @@ def ended(guard: Guard) -> int:
     assert guard.stdout is not None
     last = guard.stdout.read().split()
     assert last[0] == b"exited"
-    assert guard.wait(20) == 0
+    assert guard.wait(60) == 0
     return int(last[1])
 
 

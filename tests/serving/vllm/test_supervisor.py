@@ -50,7 +50,7 @@ class Running:
         return found
 
     async def until(self, holds: Callable[[Entry], bool]) -> Entry:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not holds(entry := self.entry()):
                 await asyncio.sleep(0.01)
         return entry
@@ -72,7 +72,7 @@ def play(
         serving = asyncio.create_task(running.supervisor.run())
         last: Entry | None = None
         try:
-            async with asyncio.timeout(40):
+            async with asyncio.timeout(120):
                 done, _ = await asyncio.wait(
                     {serving, asyncio.create_task(running.ready.wait())},
                     return_when=asyncio.FIRST_COMPLETED,
@@ -122,7 +122,7 @@ def test_a_slow_start_shows_its_stage(state: Path, monkeypatch: pytest.MonkeyPat
 
 def test_never_healthy(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_NEVER", "1")
-    _, error = play(stop, terms=Terms(start_timeout_s=0.5))
+    _, error = play(stop, terms=Terms(start_timeout_s=4.0))
     assert isinstance(error, StartError)
     assert error.stage_reached == "loading weights"
     assert "Starting to load model fake" in error.message
@@ -199,12 +199,12 @@ def test_a_hung_server_is_restarted(
 
     async def scene(running: Running) -> None:
         hang.touch()
-        await running.until(lambda e: e.restarts == 1)
+        await running.until(lambda e: e.restarts > 0)
         hang.unlink()
         await running.until(lambda e: e.status == "ready")
         running.supervisor.stop()
 
-    said, error = play(scene, care=replace(QUICK, timeout_s=0.1))
+    said, error = play(scene, care=replace(QUICK, timeout_s=0.5))
     assert error is None
     assert any("did not answer" in line for line in said)
 
@@ -214,18 +214,19 @@ def test_deaf_to_sigterm_is_killed(state: Path, monkeypatch: pytest.MonkeyPatch)
     assert play(stop, terms=Terms(drain_s=0.2))[1] is None
 
 
-def test_requests_in_flight_may_finish(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_DRAIN_S", "0.4")
+def test_requests_in_flight_may_finish(state: Path, tmp_path: Path) -> None:
     answers = []
 
     async def scene(running: Running) -> None:
         asking = asyncio.create_task(running.asked("/slow"))
-        await asyncio.sleep(0.1)
+        await running.until(lambda _: (tmp_path / "asked").exists())
         running.supervisor.stop()
         assert running.entry().status == "stopping"
+        await running.until(lambda _: (tmp_path / "ending").exists())
+        (tmp_path / "answer").touch()
         answers.append(await asking)
 
-    assert play(scene)[1] is None
+    assert play(scene, terms=Terms(drain_s=60))[1] is None
     assert answers[0]["pid"]
 
 
@@ -245,7 +246,7 @@ def test_stopping_while_it_starts(state: Path, monkeypatch: pytest.MonkeyPatch) 
     async def main() -> None:
         running = Running(ServeSpec("fake"), Terms(), QUICK)
         serving = asyncio.create_task(running.supervisor.run())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while "loading weights" not in running.said:
                 await asyncio.sleep(0.01)
             entry = running.entry()
@@ -261,7 +262,7 @@ def test_stopping_before_anything_started(state: Path) -> None:
     async def main() -> None:
         running = Running(ServeSpec("fake"), Terms(), QUICK)
         running.supervisor.stop()
-        assert not await asyncio.wait_for(running.supervisor.run(), 20)
+        assert not await asyncio.wait_for(running.supervisor.run(), 60)
         assert "loading weights" not in running.said
 
     asyncio.run(main())
@@ -275,7 +276,7 @@ def test_stopping_at_any_step_of_the_start(state: Path, turns: int) -> None:
         for _ in range(turns):
             await asyncio.sleep(0)
         running.supervisor.stop()
-        await asyncio.wait_for(serving, 20)
+        await asyncio.wait_for(serving, 60)
         assert not processes_of(running.id)
 
     asyncio.run(main())

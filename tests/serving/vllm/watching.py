@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from weft.serving.vllm.entry import Entry
 from weft.serving.vllm.processes import marked
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 T = TypeVar("T")
 
 
@@ -34,7 +34,7 @@ def processes_of(serving: str) -> list[int]:
 def ask(url: str, path: str = "/v1/models") -> dict[str, Any]:
     """What the fake engine says; empty when it does not answer."""
     try:
-        with urllib.request.urlopen(url.removesuffix("/v1") + path, timeout=5) as answer:
+        with urllib.request.urlopen(url.removesuffix("/v1") + path, timeout=30) as answer:
             return dict(json.load(answer))
     except (OSError, urllib.error.URLError, ValueError):
         return {}

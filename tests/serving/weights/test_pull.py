@@ -87,13 +87,13 @@ def test_two_pulls_at_once_do_the_work_once(
 
     def slowly(folder: Path) -> None:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         write_all(folder)
 
     asked = sources(slowly, write_all)
     first = threading.Thread(target=pull, args=(NAME,), kwargs={"home": tmp_path})
     first.start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     stages: list[str] = []
 
     def release(stage: str, *_: int) -> None:

@@ -201,7 +201,7 @@ class Waiting(Paper):
     def forward(self, spans):  # type: ignore[no-untyped-def]
         if len(self.passes) == 1:
             self.inside.set()
-            assert self.let_on.wait(10)
+            assert self.let_on.wait(60)
         return super().forward(spans)
 
 
@@ -211,7 +211,7 @@ def test_an_end_within_a_round_stops_the_draft_and_frees_the_slot_after_it() -> 
     drafter = own.begin()
     drafter.extend(PROMPT)
     assert own.propose([(drafter, 6)]) == [Draft(source="pearl")]
-    assert paper.inside.wait(10)
+    assert paper.inside.wait(60)
     own.end(drafter)
     other = own.begin()
     assert other.line.slot != drafter.line.slot, "its slot is still being read into"  # type: ignore[attr-defined]
@@ -226,13 +226,13 @@ def test_closing_stops_the_draft() -> None:
     drafter = own.begin()
     drafter.extend(PROMPT)
     own.propose([(drafter, 6)])
-    assert paper.inside.wait(10)
+    assert paper.inside.wait(60)
     closing = threading.Thread(target=own.close)
     closing.start()
     while not own._closing:
         pass
     paper.let_on.set()
-    closing.join(10)
+    closing.join(60)
     assert not closing.is_alive()
     assert len(paper.passes) == 2
     assert not [t for t in threading.enumerate() if t.name.startswith("test")]
@@ -246,11 +246,11 @@ def test_a_miss_ends_a_draft_without_end() -> None:
     drafter = own.begin()
     drafter.extend(PROMPT)
     own.propose([(drafter, 16)])
-    assert paper.inside.wait(10)
+    assert paper.inside.wait(60)
     drafter.extend([(plain(Shaping(0.0), 0)[0] + 1) % WORDS])
     paper.let_on.set()
     assert own._under_way is not None
-    own._under_way.result(10)
+    own._under_way.result(60)
     assert len(paper.passes) == 2, "the pass that was under way is the last"
     own.propose([(drafter, 16)])
     own.close()
@@ -271,7 +271,7 @@ def test_a_failure_beside_the_target_is_told_at_the_next_step(
         text += step
         assert (decoding.speculation.fallback is not None) == failed
         if own._under_way is not None:  # how many passes a round has is the scheduler's choice
-            failed = own._under_way.exception(10) is not None
+            failed = own._under_way.exception(60) is not None
     own.close()
     assert failed
     assert len(paper.passes) == paper.fails_at

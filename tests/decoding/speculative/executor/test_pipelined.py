@@ -190,7 +190,7 @@ def test_a_thread_leaves_out_what_is_called_off_before_it_begins() -> None:
 
         def read(self, run: Run, entering: torch.Tensor | None) -> torch.Tensor:
             self.inside.set()
-            assert self.let_on.wait(10)
+            assert self.let_on.wait(60)
             return super().read(run, entering)
 
     slow, last = Slow(), PaperStage(1, last=True)
@@ -199,7 +199,7 @@ def test_a_thread_leaves_out_what_is_called_off_before_it_begins() -> None:
     with closing(pipeline):
         for run in runs:
             pipeline.send(run)
-        assert slow.inside.wait(10)
+        assert slow.inside.wait(60)
         assert pipeline.poll() is None
         runs[1].cancelled = True
         slow.let_on.set()

@@ -25,7 +25,7 @@ from weft.serving.vllm.drafting.channel.message import (
 from weft.serving.vllm.drafting.channel.telling import tell
 
 VOCABULARY = 100
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture
