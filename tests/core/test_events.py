@@ -14,6 +14,7 @@ from weft.core.events import (
     Event,
     GraphGrew,
     HumanAnswered,
+    JoinDecided,
     HumanAsked,
     NodeDecoded,
     NodeDenoised,
@@ -28,6 +29,7 @@ from weft.core.events import (
     NodeWaiting,
     Outcome,
     RunFinished,
+    RunResumed,
     RunStarted,
     to_json,
 )
@@ -40,8 +42,10 @@ FAILED = NodeTimeout("took 3 s", hint="raise it").failure()
 SPENT = Usage(1, 2, 0, 1, money=0.5)
 SAMPLES: list[Event] = [
     RunStarted(RunId("r"), "flow", "2026-01-01T00:00:00Z", (INFO,), {"model": 4}),
+    RunResumed(RunId("r"), 2, "2026-01-01T00:01:00Z", 0.05),
     GraphGrew(A, (INFO,), 0.1),
-    NodeStarted(A, 1, 0.2),
+    NodeStarted(A, 1, 0.2, "d1"),
+    JoinDecided(A, (NodeId("b"),), 0.25),
     NodeWaiting(A, 0.3),
     NodeStreamed(A, "teñt\u2028", 2, 0.4),
     NodeLogged(A, "line\nline", 0.5),
