@@ -1,0 +1,105 @@
+"""What those who record calls have before them: what is known already, and where to write.
+
+Knows no journal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from weft.core.calls import CallEvent, CallId, ModelAnswered, ModelCalled, ToolCalled, ToolReturned
+from weft.core.ids import NodeId, RunId
+from weft.core.ports.model import Delta, Prefilled
+from weft.engine.cassette.redaction import Redactor
+from weft.engine.place import Place
+
+Piece = tuple[float, Delta | Prefilled]
+"""A piece of an answer, and the seconds of the run at which it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A call that was made before: how it began, what came of it, and its end if that is known."""
+
+    called: ToolCalled | ModelCalled
+    pieces: tuple[Piece, ...] = ()
+    ended: ToolReturned | ModelAnswered | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended without a failure."""
+        return self.ended is not None and self.ended.failure is None
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What a person says of a call that nobody knows the end of.
+
+    done     it was carried out; `value` is what it returned
+    repeat   it was not, or it may be repeated
+    """
+
+    kind: Literal["done", "repeat"]
+    value: Any = None
+
+
+class CallIds:
+    """Numbers the calls of one content within an attempt, in the order in which they are made."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Place, str], int] = {}
+
+    def tool(self, place: Place, digest: str) -> CallId:
+        """The id of the next tool call with this content."""
+        return self._next(place, f"tool:{digest}")
+
+    def model(self, place: Place, digest: str) -> CallId:
+        """The id of the next model call with this content."""
+        return self._next(place, f"model:{digest}")
+
+    def _next(self, place: Place, content: str) -> CallId:
+        number = self._made.get((place, content), 0)
+        self._made[place, content] = number + 1
+        return CallId(f"{content}#{number}")
+
+
+class CallBook(Protocol):
+    """What a run knows of its calls, and where they are written."""
+
+    @property
+    def run(self) -> RunId:
+        """The run."""
+
+    @property
+    def ids(self) -> CallIds:
+        """Those of the run's calls."""
+
+    @property
+    def redactor(self) -> Redactor:
+        """What is secret in this run; whoever reads `write` redacts."""
+
+    @property
+    def now_s(self) -> float:
+        """Seconds of the run, those of its earlier parts included."""
+
+    def known(self, place: Place, call: CallId) -> Known | None:
+        """What an earlier part of the run knows of a call in the same attempt; the latest."""
+
+    def once(self, node: NodeId, call: CallId) -> Known | None:
+        """The latest of all that is known of a call that must not be repeated, in any attempt."""
+
+    def confirmed(self, node: NodeId, call: CallId) -> Confirmation | None:
+        """What a person said of a call whose end nobody knows."""
+
+    def told(self, model: str, question: tuple[Any, ...]) -> bool:
+        """Whether an answer to `question` is in the record already; from now on it is."""
+
+    def log(self, node: NodeId, text: str) -> None:
+        """Show people a line."""
+
+    async def write(self, event: CallEvent, durable: bool = False) -> None:
+        """Add to the record. `durable`: it is not lost from here on, whatever happens.
+
+        Raises: `StoreError`.
+        """

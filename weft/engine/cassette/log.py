@@ -1,0 +1,122 @@
+"""The calls of a run under way: those of its earlier parts, and what this part must not repeat."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, get_args
+
+from weft.core.calls import CallEvent, CallId, ModelTold, ToolCalled, ToolReturned, ToolsListed
+from weft.core.events import NodeFinished
+from weft.core.ids import NodeId, RunId
+from weft.core.ports.journal import Record
+from weft.engine.cassette.book import CallIds, Confirmation, Known
+from weft.engine.cassette.digest import canonical_text
+from weft.engine.cassette.memory import CallMemory
+from weft.engine.cassette.redaction import Redactor
+from weft.engine.place import Place
+
+Write = Callable[[CallEvent, bool], Awaitable[None]]
+
+
+class CallLog:
+    """Implements `CallBook` over `write`, which takes an event and whether it has to be durable.
+
+    now_s      seconds of the run
+    past       the records of its earlier parts, redacted as they are kept
+    confirmed  what a person says of calls that nobody knows the end of, by node, or as `NODE@CALL`
+    log        shows people a line about a node
+    """
+
+    def __init__(
+        self,
+        run: RunId,
+        now_s: Callable[[], float],
+        write: Write,
+        *,
+        past: Iterable[Record] = (),
+        confirmed: Mapping[str, Confirmation] | None = None,
+        redactor: Redactor | None = None,
+        log: Callable[[NodeId, str], None] | None = None,
+    ) -> None:
+        self._run = run
+        self._now_s = now_s
+        self._write = write
+        self._confirmed = dict(confirmed or {})
+        self._redactor = redactor or Redactor()
+        self._log = log
+        self._ids = CallIds()
+        self._past = CallMemory()
+        self._once = CallMemory()
+        self._past_once = CallMemory()
+        self._told: set[str] = set()
+        for record in past:
+            self._remember(record)
+
+    @property
+    def run(self) -> RunId:
+        return self._run
+
+    @property
+    def ids(self) -> CallIds:
+        return self._ids
+
+    @property
+    def redactor(self) -> Redactor:
+        return self._redactor
+
+    @property
+    def now_s(self) -> float:
+        return self._now_s()
+
+    def known(self, place: Place, call: CallId) -> Known | None:
+        return self._redactor.restore(self._past.find(place.node, place.attempt, call))
+
+    def once(self, node: NodeId, call: CallId) -> Known | None:
+        here = self._once.latest(node, call)
+        return here or self._redactor.restore(self._past_once.latest(node, call))
+
+    def confirmed(self, node: NodeId, call: CallId) -> Confirmation | None:
+        if self._once.latest(node, call) is not None:
+            return None  # what was said is about an earlier call
+        return self._confirmed.get(f"{node}@{call}") or self._confirmed.get(node)
+
+    def told(self, model: str, question: tuple[Any, ...]) -> bool:
+        asked = hashlib.sha256(
+            canonical_text([model, question]).encode("utf-8", "surrogatepass")
+        ).hexdigest()
+        if asked in self._told:
+            return True
+        self._told.add(asked)
+        return False
+
+    def log(self, node: NodeId, text: str) -> None:
+        if self._log is not None:
+            self._log(node, text)
+
+    async def write(self, event: CallEvent, durable: bool = False) -> None:
+        if _is_once(event, self._once):
+            self._once.add(event)
+        await self._write(event, durable)
+
+    def _remember(self, record: Record) -> None:
+        if isinstance(record, NodeFinished):
+            # It is recalled as a whole; and where it is worked on again, that is done afresh.
+            self._past.forget(record.node)
+        elif isinstance(record, ModelTold):
+            self.told(record.model, self._redactor.restore(record.question))
+        elif isinstance(record, ToolsListed):
+            self.told(f"tools:{record.source}", (record.specs,))
+        elif isinstance(record, get_args(CallEvent)):
+            self._past.add(record)
+            if _is_once(record, self._past_once):
+                self._past_once.add(record)
+
+
+def _is_once(event: CallEvent, memory: CallMemory) -> bool:
+    """Whether `event` is about a call that must not be repeated."""
+    if isinstance(event, ToolCalled):
+        return event.effect == "once"
+    if isinstance(event, ToolReturned):
+        return memory.find(event.node, event.attempt, event.call) is not None
+    return False

@@ -1,0 +1,77 @@
+"""Calls put together from their events: how each began, what came of it, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from weft.core.calls import (
+    CallEvent,
+    CallId,
+    ModelAnswered,
+    ModelCalled,
+    ModelStreamed,
+    ToolCalled,
+    ToolReturned,
+)
+from weft.core.ids import NodeId
+from weft.engine.cassette.book import Known, Piece
+
+
+@dataclass(slots=True)
+class _Call:
+    called: ToolCalled | ModelCalled
+    pieces: list[Piece] = field(default_factory=list)
+    ended: ToolReturned | ModelAnswered | None = None
+
+    def known(self) -> Known:
+        return Known(self.called, tuple(self.pieces), self.ended)
+
+
+class CallMemory:
+    """Calls by node, attempt and id. One that is made again, by a later part, begins anew."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[NodeId, dict[tuple[int, CallId], _Call]] = {}
+
+    def add(self, event: CallEvent) -> None:
+        """Take the next event, in order; what belongs to no call is of no interest here."""
+        match event:
+            case ToolCalled() | ModelCalled():
+                calls = self._nodes.setdefault(event.node, {})
+                calls[event.attempt, event.call] = _Call(event)
+            case ModelStreamed():
+                if (call := self._of(event)) is not None:
+                    call.pieces.extend(event.deltas)
+            case ToolReturned() | ModelAnswered():
+                if (call := self._of(event)) is not None:
+                    call.ended = event
+
+    def find(self, node: NodeId, attempt: int, call: CallId) -> Known | None:
+        """What is known of a call."""
+        found = self._nodes.get(node, {}).get((attempt, call))
+        return None if found is None else found.known()
+
+    def latest(self, node: NodeId, call: CallId) -> Known | None:
+        """What is known of a call in the last attempt that made it."""
+        found = [made for (_, each), made in self._nodes.get(node, {}).items() if each == call]
+        return found[-1].known() if found else None
+
+    def of(self, node: NodeId, attempt: int) -> Iterator[Known]:
+        """The calls of an attempt, in the order in which they were first made."""
+        for (made_in, _), call in self._nodes.get(node, {}).items():
+            if made_in == attempt:
+                yield call.known()
+
+    def everything(self) -> Iterator[Known]:
+        """All calls, node by node, in the order in which each was first made."""
+        for calls in self._nodes.values():
+            for call in calls.values():
+                yield call.known()
+
+    def forget(self, node: NodeId) -> None:
+        """Leave out the calls of a node."""
+        self._nodes.pop(node, None)
+
+    def _of(self, event: ModelStreamed | ToolReturned | ModelAnswered) -> _Call | None:
+        return self._nodes.get(event.node, {}).get((event.attempt, event.call))

@@ -1,0 +1,107 @@
+"""Calls that must not be repeated: what is known of each, and whether it may be made now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, get_args
+
+from weft.core.calls import CallEvent, CallId, Doneness, ToolCalled, ToolReturned
+from weft.core.errors import (
+    BuildError,
+    EffectUnknown,
+    Failure,
+    NotDone,
+    ToolArgumentError,
+    ToolNotFound,
+    ToolResultError,
+    WeftError,
+)
+from weft.core.ids import NodeId
+from weft.core.ports.journal import Record
+from weft.engine.cassette.book import CallBook, Confirmation, Known
+from weft.engine.cassette.failure import raised
+from weft.engine.cassette.memory import CallMemory
+
+_NOT_BEGUN: Final = (NotDone, ToolArgumentError, ToolNotFound, BuildError)
+
+
+def doneness(error: BaseException) -> Doneness:
+    """Whether the effect of a tool that ended with `error` has happened."""
+    if isinstance(error, _NOT_BEGUN):
+        return "not done"
+    return "done" if isinstance(error, ToolResultError) else "unknown"  # it returned, but badly
+
+
+@dataclass(frozen=True, slots=True)
+class OnceCall:
+    """A call that must not be repeated, as the records of a run know it."""
+
+    node: NodeId
+    attempt: int
+    call: CallId
+    tool: str
+    arguments: Any
+    done: Doneness
+    failure: Failure | None
+    at_s: float
+
+
+def once_calls(records: Iterable[Record]) -> tuple[OnceCall, ...]:
+    """All calls of a run that must not be repeated, with what is known of them.
+
+    One that was made in several attempts is told once, as the last of them knows it. Of a run that
+    is still going on, one that is under way looks as one that nobody knows the end of.
+    """
+    memory = CallMemory()
+    for record in records:
+        if isinstance(record, get_args(CallEvent)):
+            memory.add(record)
+    found = {}
+    for known in memory.everything():
+        if isinstance(known.called, ToolCalled) and known.called.effect == "once":
+            found[known.called.node, known.called.call] = _told(known.called, known)
+    return tuple(sorted(found.values(), key=lambda call: call.at_s))
+
+
+def settled(book: CallBook, node: NodeId, call: CallId, name: str) -> Known | Confirmation | None:
+    """What stands for making the call: its known end, or a person's word; None: it may be made.
+
+    Raises: `EffectUnknown` where nobody knows its end.
+    """
+    known = book.once(node, call)
+    if known is None or _done(known) == "not done":
+        return None
+    if _done(known) == "done":
+        return known
+    said = book.confirmed(node, call)
+    if said is None:
+        raise _unknown(known, node, name)
+    return said if said.kind == "done" else None
+
+
+def value_of(known: Known) -> Any:
+    """What the call returned. Raises: what it raised."""
+    assert isinstance(known.ended, ToolReturned)
+    if known.ended.failure is not None:
+        raise raised(known.ended.failure)
+    return known.ended.value
+
+
+def _unknown(known: Known, node: NodeId, name: str) -> WeftError:
+    ended = known.ended
+    why = f": {ended.failure}" if ended is not None and ended.failure is not None else ""
+    return EffectUnknown(
+        f"nobody knows whether {name} was carried out when it was last called{why}",
+        hint=f"find out, then resume with --confirm {node}=done, or {node}=repeat",
+    )
+
+
+def _done(known: Known) -> Doneness:
+    return known.ended.done if isinstance(known.ended, ToolReturned) else "unknown"
+
+
+def _told(called: ToolCalled, known: Known) -> OnceCall:
+    failure = known.ended.failure if known.ended is not None else None
+    about = called.node, called.attempt, called.call, called.tool, called.arguments
+    return OnceCall(*about, _done(known), failure, called.at_s)

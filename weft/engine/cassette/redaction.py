@@ -1,0 +1,190 @@
+"""Secrets out of everything that is kept, and back into what is recalled.
+
+Knows values and their usual spellings; a secret that a program encrypts or rewrites it does not
+find.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar, cast
+from urllib.parse import quote, quote_plus
+
+T = TypeVar("T")
+_MARK: Final = "[secret:"
+_ESCAPED: Final = "[secret:="
+_SHORTEST: Final = 4  # a shorter value would blot out half of every text
+_SHORTEST_FOUND: Final = 8  # of variables that nobody named
+_TELLING: Final = re.compile(
+    r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:_|$)",
+    re.IGNORECASE,
+)
+_DEEPEST: Final = 200
+_PLAIN: Final = (bool, int, float, complex, type(None))
+
+
+class Redactor:
+    """Replaces the values of `secrets`, by name, with `[secret:NAME]` in all texts of a value.
+
+    Their spellings in JSON, URLs and base64 are found too. What already looks like a mark is
+    escaped, so that `restore` puts in a secret only where one was. Values of less than four
+    characters are left alone.
+    """
+
+    def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
+        marks: dict[str, str] = {}
+        names: dict[str, None] = {}
+        for name, secret in (secrets or {}).items():
+            for kind, spelled in _spellings(secret):
+                names[name] = None
+                marks.setdefault(spelled, f"{_MARK}{name}:{kind}]" if kind else f"{_MARK}{name}]")
+        self.names = tuple(names)
+        self.secrets = tuple(marks)
+        self._forth = _Exchange({**marks, _MARK: _ESCAPED})
+        self._back = _Exchange({**{mark: text for text, mark in marks.items()}, _ESCAPED: _MARK})
+
+    def __repr__(self) -> str:
+        return f"Redactor({', '.join(self.names)})"
+
+    def text(self, text: str) -> str:
+        """`text` without secrets."""
+        return self._forth(text)
+
+    def hides(self, value: Any) -> bool:
+        """Whether a secret is anywhere in `value`."""
+        seen = False
+
+        def look(text: str) -> str:
+            nonlocal seen
+            seen = seen or any(secret in text for secret in self.secrets)
+            return text
+
+        _mapped(value, look)
+        return seen
+
+    def redact(self, value: T) -> T:
+        """`value` without secrets: in texts, bytes, keys, containers and dataclasses.
+
+        What holds none comes back as it is. An object of any other class whose text shows a secret
+        becomes that text; what is nested more than 200 deep is cut off.
+        """
+        return cast(T, _mapped(value, self._forth))
+
+    def restore(self, value: T) -> T:
+        """What `redact` was given, as far as the secrets are the same."""
+        return cast(T, _mapped(value, self._back))
+
+
+class _Exchange:
+    """Replaces texts by others, the longest first, all at once."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._longest_first = sorted(texts, key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        # Nearly always there is none, and looking for them one by one is fastest.
+        there = [each for each in self._longest_first if each in text]
+        if not there:
+            return text
+        return re.sub("|".join(map(re.escape, there)), lambda found: self._texts[found[0]], text)
+
+
+def named_secrets(
+    names: Iterable[str] = (), environment: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The values of the variables `names`, and of those whose name says that it is a secret."""
+    found = {name: environment[name] for name in names if environment.get(name)}
+    for name, value in environment.items():
+        if _TELLING.search(name) and len(value) >= _SHORTEST_FOUND:
+            found.setdefault(name, value)
+    return found
+
+
+def _spellings(secret: str) -> list[tuple[str, str]]:
+    """The secret as it may stand in texts, each with what tells it from the others."""
+    bare = secret.removeprefix("Bearer ")
+    raw = bare.encode("utf-8", "surrogatepass")
+    in_json = json.dumps(bare)[1:-1]
+    spelled = {
+        "": bare,
+        "json": in_json,
+        "json2": json.dumps(in_json)[1:-1],
+        "json-utf8": json.dumps(bare, ensure_ascii=False)[1:-1],
+        "url": quote(raw, safe=""),
+        "path": quote(raw),
+        "form": quote_plus(raw),
+        "base64": base64.b64encode(raw).decode().rstrip("="),
+        "base64url": base64.urlsafe_b64encode(raw).decode().rstrip("="),
+        "repr": repr(bare)[1:-1],
+    }
+    texts: dict[str, str] = {}
+    for kind, text in spelled.items():
+        if len(bare) >= _SHORTEST and text not in texts:
+            texts[text] = kind
+    return [(kind, text) for text, kind in texts.items()]
+
+
+def _mapped(value: Any, change: Callable[[str], str], depth: int = 0) -> Any:
+    """`value` with `change` applied to all its texts; the very same where nothing changes."""
+    if isinstance(value, _PLAIN):
+        return value
+    if depth > _DEEPEST:
+        return "[nested too deep to be kept]"
+    if isinstance(value, str | bytes):
+        return _written(value, change)
+    if isinstance(value, Mapping):
+        return _mapping(value, change, depth + 1)
+    if isinstance(value, list | tuple | set | frozenset):
+        return _sequence(value, change, depth + 1)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _record(value, change, depth + 1)
+    changed = change(shown := _shown(value))
+    return value if changed == shown else changed
+
+
+def _written(value: str | bytes, change: Callable[[str], str]) -> str | bytes:
+    text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
+    changed = change(text)
+    if changed == text:
+        return value
+    return changed if isinstance(value, str) else changed.encode("utf-8", "surrogateescape")
+
+
+def _mapping(value: Mapping[Any, Any], change: Callable[[str], str], depth: int) -> Any:
+    items = list(value.items())
+    made = [(_mapped(key, change), _mapped(item, change, depth)) for key, item in items]
+    same = all(new[0] is old[0] and new[1] is old[1] for new, old in zip(made, items, strict=True))
+    return value if same else dict(made)
+
+
+def _sequence(value: Any, change: Callable[[str], str], depth: int) -> Any:
+    made = [_mapped(item, change, depth) for item in value]
+    if all(new is old for new, old in zip(made, value, strict=True)):
+        return value
+    if hasattr(value, "_fields"):  # a named tuple takes its items one by one
+        return type(value)(*made)
+    kind = next(kind for kind in (list, tuple, set, frozenset) if isinstance(value, kind))
+    return kind(made)
+
+
+def _record(value: Any, change: Callable[[str], str], depth: int) -> Any:
+    changed = {}
+    for field in dataclasses.fields(value):
+        old = getattr(value, field.name)
+        new = _mapped(old, change, depth)
+        if new is not old and field.init:
+            changed[field.name] = new
+    return dataclasses.replace(value, **changed) if changed else value
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - a foreign class may have any `__repr__`
+        return ""

@@ -1,0 +1,205 @@
+"""Tools whose calls are recorded: made once where that was asked for, and not at all when known.
+
+Knows no journal and no tool: calls pass through here on their way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from weft.core.calls import CallId, Doneness, ToolCalled, ToolReturned, ToolsListed
+from weft.core.errors import Cancelled, Failure, WeftError, convert
+from weft.core.ports import BatchRunner, ToolRunner
+from weft.core.values import Effect, ToolSpec
+from weft.engine.cassette.book import CallBook, Confirmation, Known
+from weft.engine.cassette.digest import tool_digest
+from weft.engine.cassette.fitted import fitted
+from weft.engine.cassette.key import key_of, keyed
+from weft.engine.cassette.once import doneness, settled, value_of
+from weft.engine.place import PLACE, Place
+
+
+class _Call:
+    """One call on its way: what stands for it, and its two events."""
+
+    def __init__(
+        self, book: CallBook, place: Place, name: str, arguments: Mapping[str, Any], effect: Effect
+    ) -> None:
+        self._book = book
+        self._place = place
+        self._name = name
+        self.arguments = arguments
+        self._effect = effect
+        self._id = book.ids.tool(place, tool_digest(name, arguments, book.redactor))
+        self._key = key_of(book.run, place.node, self._id)
+
+    @property
+    def key(self) -> str:
+        """The idempotency key, empty for a tool that has no use for one."""
+        return self._key if self._effect == "idempotent" else ""
+
+    def settled(self) -> Known | Confirmation | None:
+        """What stands for making it. Raises: `EffectUnknown`."""
+        if self._effect == "once":
+            return settled(self._book, self._place.node, self._id, self._name)
+        known = self._book.known(self._place, self._id)
+        return known if known is not None and known.succeeded else None
+
+    async def taken(self, settled: Known | Confirmation) -> Any:
+        """The value that stands for the call's own. Raises: what the call raised."""
+        if isinstance(settled, Known):
+            return value_of(settled)
+        self._book.log(self._place.node, f"{self._name}: a person says that it was carried out")
+        await self.began()
+        await self.returned(settled.value)
+        return settled.value
+
+    async def began(self) -> None:
+        """Write the intent."""
+        event = ToolCalled(
+            *self._where(),
+            self._name,
+            dict(self.arguments),
+            self._effect,
+            self._key,
+            self._book.now_s,
+        )
+        try:
+            await self._book.write(event, self._effect == "once")
+        except asyncio.CancelledError:
+            if self._effect == "once":  # the intent may be written: nobody has acted on it
+                stopped = Cancelled("it was cancelled before it was made").failure()
+                await self._ended(None, stopped, "not done")
+            raise
+
+    async def returned(self, value: Any) -> None:
+        """Write the result."""
+        await self._ended(value, None, "done")
+
+    async def failed(self, error: Exception) -> None:
+        """Write the failure."""
+        await self._ended(None, convert(error).failure(), doneness(error))
+
+    async def _ended(self, value: Any, failure: Failure | None, done: Doneness) -> None:
+        event = ToolReturned(*self._where(), value, failure, done, self._book.now_s)
+        try:
+            await self._book.write(event, self._effect == "once")
+        except asyncio.CancelledError:
+            if self._effect == "once":  # it is known now, and will not be known later
+                await self._book.write(event, True)
+            raise
+
+    def _where(self) -> tuple[Any, int, CallId]:
+        return self._place.node, self._place.attempt, self._id
+
+
+class RecordingTools:
+    """Implements `ToolRunner` over `inner`, and `BatchRunner` where `inner` does.
+
+    Inside a run every call is written to `calls`, before it is made and after. A call whose result
+    an earlier part of the run knows is not made again. A tool whose effect is `once` is called once
+    for each call of a node, in all its attempts: where nobody knows how that ended, the next call
+    raises `EffectUnknown`. One whose effect is `idempotent` finds its key with `idempotency_key()`.
+
+    `source` is what the program calls the server that the tools come from, if it is one.
+    """
+
+    def __new__(cls, inner: ToolRunner, *_: object, **__: object) -> RecordingTools:
+        made: RecordingTools = object.__new__(fitted(cls, {BatchRunner: _Batches}, inner))
+        return made
+
+    def __init__(self, inner: ToolRunner, calls: CallBook, source: str = "") -> None:
+        self._inner = inner
+        self._calls = calls
+        self._source = source
+        self._effects: dict[str, Effect] = {}
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return self._inner.specs()
+
+    async def listed(self) -> tuple[ToolSpec, ...]:
+        """All tools, as `specs` has them, written down: a server may not be there another time."""
+        specs = self._inner.specs()
+        if not self._calls.told(f"tools:{self._source}", (specs,)):
+            await self._calls.write(ToolsListed(self._source, specs, self._calls.now_s))
+        return specs
+
+    def resource(self, name: str) -> str | None:
+        """The class of slots that a call of the tool takes, where `inner` knows it."""
+        resource = getattr(self._inner, "resource", None)
+        found: str | None = resource(name) if resource is not None else None
+        return found
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        place = PLACE.get()
+        if place is None:
+            return await self._inner.call(name, arguments)
+        call = _Call(self._calls, place, name, arguments, self._effect(name))
+        settled = call.settled()
+        if settled is not None:
+            return await call.taken(settled)
+        await call.began()
+        try:
+            with keyed(call.key):
+                value = await self._inner.call(name, arguments)
+        except Exception as error:
+            await call.failed(error)
+            raise
+        await call.returned(value)
+        return value
+
+    def _effect(self, name: str) -> Effect:
+        if name not in self._effects:
+            self._effects = {spec.name: spec.effect for spec in self._inner.specs()}
+        return self._effects.get(name, "unknown")
+
+
+class _Batches(RecordingTools):
+    """Calls of one tool that are made together; each is recorded for itself."""
+
+    async def call_batch(
+        self, name: str, calls: Sequence[Mapping[str, Any]]
+    ) -> Sequence[Any | WeftError]:
+        place = PLACE.get()
+        assert isinstance(self._inner, BatchRunner)
+        if place is None:
+            return await self._inner.call_batch(name, calls)
+        effect = self._effect(name)
+        made = [_Call(self._calls, place, name, arguments, effect) for arguments in calls]
+        outcomes = {index: await _standing(call) for index, call in enumerate(made)}
+        open_ = [index for index, call in enumerate(made) if outcomes[index] is call]
+        if open_:
+            found = await self._made([made[index] for index in open_], name)
+            outcomes.update(zip(open_, found, strict=True))
+        return list(outcomes.values())
+
+    async def _made(self, calls: Sequence[_Call], name: str) -> Sequence[Any | WeftError]:
+        assert isinstance(self._inner, BatchRunner)
+        for call in calls:
+            await call.began()
+        try:
+            found = await self._inner.call_batch(name, [call.arguments for call in calls])
+        except Exception as error:
+            for call in calls:
+                await call.failed(error)
+            raise
+        for call, outcome in zip(calls, found, strict=True):
+            if isinstance(outcome, WeftError):
+                await call.failed(outcome)
+            else:
+                await call.returned(outcome)
+        return found
+
+
+async def _standing(call: _Call) -> Any | WeftError | _Call:
+    """What stands for making the call, as an outcome; or the call itself, where it is to be made.
+
+    No tool returns a `_Call`, which is why it can be told from a value.
+    """
+    try:
+        settled = call.settled()
+        return call if settled is None else await call.taken(settled)
+    except WeftError as error:
+        return error
