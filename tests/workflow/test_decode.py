@@ -100,6 +100,25 @@ def test_a_server_is_not_asked_for_a_decoder(use: str, remedy: str) -> None:
     assert remedy in (caught.value.hint or "")
 
 
+def test_a_server_of_a_diffusion_model_is_asked_for_its_decoder() -> None:
+    for use in ("vllm", "openai"):
+        loads(NODE % "threshold:0.9", head=SERVED % use).check()  # a call tells whether it fills in
+    served = HEAD.replace("local:smollm2-135m-instruct", "vllm:%s")
+    loads(NODE % "threshold:0.9", head=served % "list-full").check()
+    loads(NODE % "threshold:0.9", head=served % "owner/Far-7B").check()
+    for model, decode in (("list-full", "lookup:8"), ("list-ar", "threshold:0.9")):
+        with pytest.raises(SourceError, match="decodes all of its requests alike"):
+            loads(NODE % decode, head=served % model).check()
+
+
+def test_servers_of_a_diffusion_model_are_started_with_its_decoder() -> None:
+    declared = {"use": "vllm", "model": "list-full", "options": {"decode": "threshold:0.9"}}
+    check_model(spec_of(declared))
+    declared["options"] = {"decode": "treshold"}
+    with pytest.raises(BuildError, match="no decoder 'treshold'"):
+        check_model(spec_of(declared))
+
+
 def test_a_choice_among_models_is_refused_for_the_served_one() -> None:
     head = HEAD.replace(
         "models:\n",

@@ -11,8 +11,8 @@ from weft.core.errors import SpecError
 from weft.core.values import DecodeSpec
 from weft.decoding.diffusion import catalogue
 from weft.decoding.diffusion.spelling import parse_diffusion
+from weft.decoding.plain import PLAIN_NAMES
 from weft.decoding.speculative import presets
-from weft.decoding.speculative.spelling import PLAIN_NAMES
 from weft.decoding.speculative.spelling import parse_decode as parse_speculative
 
 

@@ -1,10 +1,11 @@
-"""Options of decoders as people write them: `name=value`. Knows no decoder."""
+"""Decoders and their options as people write them: `NAME,option=value`. Knows none of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from weft.core.errors import SpecError
+from weft.core.values import DecodeSpec
 
 Option = str | int | float | bool
 
@@ -46,3 +47,9 @@ def read_value(word: str) -> Option:
 def value_text(value: Option) -> str:
     """`value` as `read_value` reads it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def spelt(spec: DecodeSpec) -> str:
+    """`spec` as those who parse decoders read it."""
+    pairs = (f"{name}={value_text(value)}" for name, value in spec.options)
+    return ",".join((spec.method, *pairs))

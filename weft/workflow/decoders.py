@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from weft.core.errors import BuildError, SpecError
+from weft.core.errors import BuildError, ModelNotFound, SpecError
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec
+from weft.decoding.diffusion import catalogue
+from weft.workflow.document.declarations import ModelSpec
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.unit import Unit
 
@@ -15,7 +17,8 @@ _SERVED = {
     "vllm": "put `decode: ngram:4` into the model's `options`: its server is started with it",
     "openai": "start the server with the decoder, such as `weft serve MODEL --decode ngram:4`",
 }
-"""What to do instead where a server decides how all of its requests are decoded."""
+"""What to do instead where a server decides how all of its requests are decoded: all but those of
+diffusion models do."""
 
 
 Kind = Literal["autoregressive", "diffusion"]
@@ -46,7 +49,6 @@ def decoders() -> Iterator[Decoder]:
     Raises: `BuildError` without what they run on.
     """
     try:
-        from weft.decoding.diffusion import catalogue
         from weft.decoding.speculative.presets import NAMES, preset
 
         presets = [preset(name) for name in NAMES]
@@ -96,15 +98,18 @@ def decoder_of(unit: Unit, step: ModelNode) -> DecodeSpec:
     """
     if step.decode is None:
         return AUTOREGRESSIVE
+    decode = parse_decoder(step.decode)
     if step.model not in unit.clients:
-        _check_model(unit, step.model)
-    return parse_decoder(step.decode)
+        _check_model(unit, step.model, decode)
+    return decode
 
 
-def _check_model(unit: Unit, name: str) -> None:
-    """Check that every model behind `name` takes a decoder with a request."""
+def _check_model(unit: Unit, name: str, decode: DecodeSpec) -> None:
+    """Check that every model behind `name` takes such a decoder with a request."""
     spec = unit.document.models[name]
     if spec.use in _SERVED:
+        if decode.method in catalogue.NAMES and _may_diffuse(spec):
+            return
         raise BuildError(
             f"the server of `{name}` decodes all of its requests alike", hint=_SERVED[spec.use]
         )
@@ -114,7 +119,23 @@ def _check_model(unit: Unit, name: str) -> None:
             hint=f"put `decode` into the `options` of `{spec.model}`",
         )
     for each in spec.behind:
-        _check_model(unit, each)
+        _check_model(unit, each, decode)
+
+
+def _may_diffuse(spec: ModelSpec) -> bool:
+    """False where it is known that the server's model writes on, token by token.
+
+    Of servers that run already, and of weights that are not here, nothing is known before a call.
+    """
+    if spec.use != "vllm" or spec.base_url:
+        return True
+    from weft.decoding.diffusion.models import is_diffusion
+    from weft.serving.weights import locate
+
+    try:
+        return is_diffusion(locate(spec.model))
+    except ModelNotFound:
+        return True
 
 
 def _needs(error: ImportError) -> BuildError:

@@ -8,8 +8,9 @@ from weft.core.errors import SpecError
 from weft.core.values import Lossless, Lossy
 from weft.decoding.decoders import parse_decode
 from weft.decoding.diffusion import catalogue
+from weft.decoding.option_text import spelt
+from weft.decoding.plain import PLAIN
 from weft.decoding.speculative.presets import NAMES
-from weft.decoding.speculative.spelling import PLAIN, spelt
 
 READ = {
     "sequential": Lossless("sequential"),

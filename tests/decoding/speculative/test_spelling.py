@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from weft.core.errors import SpecError
 from weft.core.values import Lossless, Lossy
+from weft.decoding.option_text import spelt
+from weft.decoding.plain import PLAIN
 from weft.decoding.speculative.presets import NAMES
-from weft.decoding.speculative.spelling import PLAIN, parse_decode, spelt
+from weft.decoding.speculative.spelling import parse_decode
 
 READ = {
     "lookup": Lossless("lookup"),

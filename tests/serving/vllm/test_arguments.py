@@ -18,13 +18,15 @@ from tests.serving.vllm.engines import (
     FLAGS,
     TWO_CORES,
     adapter,
+    canvas_model,
     model,
 )
+from weft.serving.vllm.decoder import parse_decode
+from weft.serving.vllm.diffusion import probe
 from weft.serving.vllm.installed import Engine, installed_engine
 from weft.serving.vllm.launch import launch
 from weft.serving.vllm.machine import Machine
 from weft.serving.vllm.spec import ServeSpec
-from weft.serving.vllm.speculative import parse_decode
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "vllm_arguments.txt"
 CASES: list[tuple[str, dict[str, Any], Engine, Machine, int]] = [
@@ -72,6 +74,14 @@ CASES: list[tuple[str, dict[str, Any], Engine, Machine, int]] = [
     ("chunked prefill", {"chunked_prefill": True}, CUDA, EIGHT_CORES, 0),
     ("a draft model", {"decode": parse_decode("draft_model:owner/Small:5")}, CUDA, EIGHT_CORES, 0),
     ("a draft that is here", {"decode": parse_decode("draft_model:small")}, CPU, TWO_CORES, 0),
+    ("a diffusion model", {"model": "./blocks"}, CUDA, EIGHT_CORES, 0),
+    (
+        "a diffusion model and its decoder",
+        {"model": "./blocks", "decode": parse_decode("threshold:0.9,block=8"), "max_seqs": 4},
+        CUDA,
+        EIGHT_CORES,
+        0,
+    ),
     ("adapters", {"adapters": {"law": "law", "med": "med"}}, CPU, TWO_CORES, 0),
 ]
 
@@ -79,6 +89,7 @@ CASES: list[tuple[str, dict[str, Any], Engine, Machine, int]] = [
 @pytest.fixture(autouse=True)
 def _variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_TEST_KEY", "a secret of the test")
+    monkeypatch.setattr(probe, "find_spec", lambda _: True)  # Triton is here
     for name in ("VLLM_CPU_KVCACHE_SPACE", "VLLM_CPU_OMP_THREADS_BIND"):
         monkeypatch.delenv(name, raising=False)
 
@@ -87,6 +98,7 @@ def drawn(folder: Path) -> str:
     """Every case as text: the variables, then one line for each flag and its values."""
     model(folder)
     model(folder, "small")
+    canvas_model(folder)
     adapter(folder, "law", 8)
     adapter(folder, "med", 24)
     text = []

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.serving.vllm.engines import CPU, CUDA, EIGHT_CORES, adapter, model
+from tests.serving.vllm.engines import CPU, CUDA, EIGHT_CORES, adapter, canvas_model, model
 from weft.core.errors import ModelNotFound, SpecError
+from weft.serving.vllm.decoder import parse_decode
+from weft.serving.vllm.diffusion import probe
 from weft.serving.vllm.installed import Engine
 from weft.serving.vllm.launch import Launch, launch
 from weft.serving.vllm.spec import ServeSpec
-from weft.serving.vllm.speculative import parse_decode
 
 COUNTS = ("num_attention_heads", "num_key_value_heads", "num_hidden_layers")
 
@@ -53,6 +54,45 @@ def test_refusals(tmp_path: Path, asked: dict[str, Any], says: str) -> None:
     assert says in str(refused.value)
     assert "s3cret" not in str(refused.value)
     assert "12345" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("engine", "triton", "asked", "says"),
+    [
+        (CPU, True, {}, "blocks is a diffusion model, and vLLM cannot run one here: this vLLM com"),
+        (CUDA, False, {}, "Triton is not installed"),
+        (CUDA, True, {"adapters": {"law": "x"}}, "takes no adapters (merge"),
+        (CUDA, True, {"decode": parse_decode("ngram:4")}, "for models that write on"),
+        (CUDA, True, {"decode": parse_decode("adaptive")}, "looks at decided slots"),
+        (CUDA, True, {"decode": parse_decode("threshold:1.5")}, "threshold must be a number from"),
+    ],
+)
+def test_a_diffusion_model_is_refused_where_vllm_cannot_fill_canvases(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    engine: Engine,
+    triton: bool,
+    asked: dict[str, Any],
+    says: str,
+) -> None:
+    monkeypatch.setattr(probe, "find_spec", lambda _: triton or None)
+    with pytest.raises(SpecError) as refused:
+        start(tmp_path, engine, model=canvas_model(tmp_path), **asked)
+    assert says in str(refused.value)
+
+
+def test_a_model_that_writes_on_has_no_decoder_of_diffusion_models(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="'factor' is for diffusion models"):
+        start(tmp_path, decode=parse_decode("factor:2"))
+
+
+def test_a_canvas_that_is_asked_for_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "find_spec", lambda _: True)
+    wish = ("--diffusion-config", '{"canvas_length": 16}')
+    argv = start(tmp_path, CUDA, model=canvas_model(tmp_path), extra=wish).argv
+    assert argv.count("--diffusion-config") == 1
 
 
 @pytest.mark.parametrize("rank", [0, 513, "16", None])

@@ -44,7 +44,10 @@ def serve(
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where it computes.")
     ] = "auto",
     decode: Annotated[
-        str, typer.Option(metavar="SPEC", help="The decoder, such as weft:8 or ngram:4.")
+        str,
+        typer.Option(
+            metavar="SPEC", help="Such as weft:8 or ngram:4; of a diffusion model threshold:0.9."
+        ),
     ] = "autoregressive",
     host: Annotated[
         str, typer.Option(help="The address to listen on; others need --api-key-env.")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from weft.core.errors import SpecError
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+
+if TYPE_CHECKING:
+    from weft.decoding.diffusion.adapter import Traits
+    from weft.decoding.diffusion.plugs import Plugs
+    from weft.decoding.diffusion.preset import DiffusionPreset, Options
 
 _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "ordered": ("sequential", "llada", "random", "dilated"),

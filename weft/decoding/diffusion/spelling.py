@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from weft.core.errors import SpecError
 from weft.core.values import DecodeSpec, Lossless, Lossy
 from weft.decoding.diffusion.catalogue import preset
-from weft.decoding.diffusion.preset import DiffusionPreset
 from weft.decoding.option_text import read_pairs
+
+if TYPE_CHECKING:
+    from weft.decoding.diffusion.preset import DiffusionPreset
 
 _BLOCK = "block"
 """An option of most of them, and the main one of none."""

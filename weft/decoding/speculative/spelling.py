@@ -6,15 +6,13 @@ from typing import Final
 
 from weft.core.errors import SpecError
 from weft.core.values import DecodeSpec, Lossless, Lossy
-from weft.decoding.option_text import Option, read_pairs, value_text
+from weft.decoding.option_text import Option, read_pairs
+from weft.decoding.plain import PLAIN, PLAIN_NAMES
 from weft.decoding.speculative.preset import Preset
 from weft.decoding.speculative.presets import preset
 
 TOKENS: Final = "num_speculative_tokens"
 MODEL: Final = "model"
-PLAIN: Final = Lossless("none")
-"""Plain decoding for who asks for it, where a request that says nothing gets the model's own."""
-PLAIN_NAMES: Final = ("autoregressive", PLAIN.method)
 
 
 def parse_decode(text: str) -> DecodeSpec:
@@ -36,12 +34,6 @@ def parse_decode(text: str) -> DecodeSpec:
     options = {**_words(chosen, words), **read}
     kind = Lossless if chosen.lossless else Lossy
     return kind(name, tuple(options.items()))
-
-
-def spelt(spec: DecodeSpec) -> str:
-    """`spec` as `parse_decode` reads it."""
-    pairs = (f"{name}={value_text(value)}" for name, value in spec.options)
-    return ",".join((spec.method, *pairs))
 
 
 def _words(chosen: Preset, words: list[str]) -> dict[str, Option]:

@@ -12,12 +12,12 @@ from weft.core.errors import CapabilityError, SpecError
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossless
 from weft.decoding.diffusion.catalogue import NAMES as DIFFUSION_NAMES
 from weft.decoding.network.network import Network
+from weft.decoding.plain import PLAIN_NAMES
 from weft.decoding.speculative.asked import Asked
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.method import Ask, Method, proposed
 from weft.decoding.speculative.presets import NAMES, made, preset
 from weft.decoding.speculative.speculation import Speculation
-from weft.decoding.speculative.spelling import PLAIN_NAMES
 from weft.serving.local.row import Row
 
 _MOST_METHODS = 32

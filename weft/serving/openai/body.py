@@ -7,7 +7,8 @@ from typing import Any
 
 from weft.core.errors import CapabilityError, ModelRequestError
 from weft.core.ports.model import Capabilities, ModelRequest
-from weft.core.values import AUTOREGRESSIVE, JsonSchema, Message, ToolSpec
+from weft.core.values import JsonSchema, Message, ToolSpec
+from weft.serving.openai.filling import check_decoder
 from weft.serving.openai.server import SELF_HOSTED, Server
 from weft.serving.structured import check_schema
 
@@ -58,10 +59,11 @@ def _check(request: ModelRequest, server: Server, offered: Capabilities) -> None
     check_extra(request.extra)
     if request.schema is not None:
         check_schema(request.schema)
-    if request.decode != AUTOREGRESSIVE:
+    check_decoder(request, server)
+    if (request.schema is not None or request.tools) and server.diffuses:
         raise CapabilityError(
-            f"this server cannot be asked for the decoder {request.decode.method!r} per call",
-            hint="a server is started with its decoder",
+            "a diffusion model inside vLLM is held to no schema, and calls no tools",
+            hint="the same model in this process (`use: local`) fills schemas in",
         )
     if request.adapter is not None and request.adapter not in offered.adapters:
         there = ", ".join(offered.adapters) or "none"

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.core.ports.model import ModelRequest
+from weft.serving.extra_arguments import FIELD, NODE
 from weft.serving.openai.server import Server
 
-ARGUMENT = "weft_node"
-_FIELD = "vllm_xargs"
 _LONGEST = 200
 
 
@@ -19,7 +18,7 @@ def labelled(body: dict[str, Any], request: ModelRequest, server: Server) -> dic
     Nothing is told to a server that drafts nothing, nor where no program asks.
     """
     node = request.program.node if request.program is not None else ""
-    given = body.get(_FIELD, {})
+    given = body.get(FIELD, {})
     if not (server.drafts and node and isinstance(given, Mapping)):
         return body
-    return {**body, _FIELD: {ARGUMENT: node[:_LONGEST], **given}}
+    return {**body, FIELD: {NODE: node[:_LONGEST], **given}}

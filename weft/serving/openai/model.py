@@ -21,6 +21,7 @@ from weft.serving.openai.answer import Answer
 from weft.serving.openai.body import body_of, check_extra
 from weft.serving.openai.endpoint import Endpoint
 from weft.serving.openai.failure import of_grammar
+from weft.serving.openai.filling import filled
 from weft.serving.openai.label import labelled
 from weft.serving.openai.metrics import ServerMetrics, parse
 from weft.serving.openai.price import Price
@@ -28,6 +29,7 @@ from weft.serving.openai.reading import Reading
 from weft.serving.openai.server import (
     Server,
     caches_prefixes,
+    counts_denoising,
     counts_drafts,
     recognise,
     vllm_version,
@@ -184,7 +186,7 @@ class OpenAIModel:
         offered = server.capabilities(self._priority)
         body = body_of(request, server, offered, tagged=tagged)
         whole = {**self._extra_body, **body, "model": request.adapter or self.model}
-        return labelled(whole, request, server)
+        return labelled(filled(whole, request, server), request, server)
 
     @contextmanager
     def _converted(self, request: ModelRequest | None = None) -> Iterator[None]:
@@ -228,6 +230,7 @@ class OpenAIModel:
                 prefix_caching=caches_prefixes(page),
                 metrics=parse(page) is not None,
                 drafts=counts_drafts(page),
+                diffuses=counts_denoising(page),
             )
         return server
 

@@ -34,6 +34,7 @@ _NUMBERS = re.compile(r"v?(\d{1,6})\.(\d{1,6})")
 _PREFIX_CACHING = re.compile(
     r'^vllm:cache_config_info\{[^}]*enable_prefix_caching="True"', re.MULTILINE
 )
+_DENOISES = re.compile(r"^vllm:diffusion_num_denoising_steps", re.MULTILINE)
 _DRAFTS = re.compile(r"^vllm:spec_decode_num_drafts", re.MULTILINE)
 
 
@@ -64,7 +65,7 @@ class _Listing(BaseModel):
 class Server:
     """A recognised server: its kind, the models it lists, and what it says about ours.
 
-    `drafts`: it decodes speculatively.
+    `drafts`: it decodes speculatively. `diffuses`: it fills canvases in.
     """
 
     kind: Kind = "other"
@@ -75,12 +76,15 @@ class Server:
     metrics: bool = False
     version: tuple[int, int] | None = None
     drafts: bool = False
+    diffuses: bool = False
 
     def capabilities(self, priority: bool) -> Capabilities:
         """What to expect. `priority` is told by who started the server: it does not say.
 
         vLLM takes any priority, also where its scheduling policy does not look at it.
         """
+        if self.diffuses:
+            return self._filling(priority)
         return Capabilities(
             structured_output=True,
             tools=True,
@@ -96,6 +100,18 @@ class Server:
             stop_token_ids=self.kind in {"vllm", "sglang"},
             top_logprobs=_TOP_LOGPROBS if self.kind in {"vllm", "openai"} else 0,
             adapters=self.adapters,
+            max_context_tokens=self.max_context_tokens,
+        )
+
+    def _filling(self, priority: bool) -> Capabilities:
+        """Of vLLM's path for diffusion models."""
+        return Capabilities(
+            token_ids=True,
+            prompt_token_ids=True,
+            priority=priority,
+            metrics=self.metrics,
+            continuation=True,
+            stop_token_ids=True,
             max_context_tokens=self.max_context_tokens,
         )
 
@@ -153,6 +169,11 @@ def caches_prefixes(metrics: bytes | None) -> bool:
 def counts_drafts(metrics: bytes | None) -> bool:
     """True when a vLLM server's metrics count drafts, which only servers that draft do."""
     return metrics is not None and _DRAFTS.search(metrics.decode("utf-8", "replace")) is not None
+
+
+def counts_denoising(metrics: bytes | None) -> bool:
+    """True when a vLLM server's metrics count denoising steps: its model is a diffusion model."""
+    return metrics is not None and _DENOISES.search(metrics.decode("utf-8", "replace")) is not None
 
 
 class _Version(BaseModel, extra="forbid"):

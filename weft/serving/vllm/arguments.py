@@ -6,15 +6,20 @@ Does not know which combinations work: those that cannot are refused elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from weft.serving.vllm.adapters import adapter_arguments
 from weft.serving.vllm.constraints import constraint_arguments
+from weft.serving.vllm.diffusion.command import canvas_arguments
 from weft.serving.vllm.installed import Engine
 from weft.serving.vllm.machine import Machine
 from weft.serving.vllm.memory import kv_cache_bytes
 from weft.serving.vllm.spec import ServeSpec
 from weft.serving.vllm.speculative import speculative_arguments
 from weft.serving.vllm.weights import Weights
+
+if TYPE_CHECKING:
+    from weft.decoding.diffusion.models.description import Description
 
 # Which tokens are special is nothing that clients could find out in another way.
 _TOKENIZER_INFO = "--enable-tokenizer-info-endpoint"
@@ -29,9 +34,17 @@ _VALUES = {
 
 
 def arguments(
-    spec: ServeSpec, engine: Engine, weights: Weights, port: int, machine: Machine
+    spec: ServeSpec,
+    engine: Engine,
+    weights: Weights,
+    port: int,
+    machine: Machine,
+    canvas: Description | None = None,
 ) -> tuple[str, ...]:
-    """The arguments of vLLM's server for one replica, in a fixed order."""
+    """The arguments of vLLM's server for one replica, in a fixed order.
+
+    `canvas`: what the model is, where it is a diffusion model.
+    """
     return (
         "--model",
         weights.argument,
@@ -49,11 +62,15 @@ def arguments(
         *_values(spec),
         *_switches(spec, engine),
         *_memory(spec, engine, machine),
-        *constraint_arguments(spec, engine),
+        *(constraint_arguments(spec, engine) if canvas is None else ()),
         *([_TOKENIZER_INFO] if _TOKENIZER_INFO in engine.flags else []),
         *adapter_arguments(spec.adapters, spec.name),
         *_parsers(spec),
-        *speculative_arguments(spec.decode, engine, weights.draft),
+        *(
+            speculative_arguments(spec.decode, engine, weights.draft)
+            if canvas is None
+            else canvas_arguments(spec, canvas)
+        ),
         *spec.extra,
     )
 

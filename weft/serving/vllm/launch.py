@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from weft.serving.vllm.arguments import arguments
+from weft.serving.vllm.diffusion.command import ENVIRONMENT, canvas_model, refuse_canvases
 from weft.serving.vllm.environment import environment
 from weft.serving.vllm.flags import MODULE
 from weft.serving.vllm.installed import Engine
@@ -47,11 +48,15 @@ def launch(
     weights = find_weights(spec)
     shape = shape_of(weights.folder) if weights.folder else UNKNOWN
     refuse(spec, engine, shape)
-    argv = arguments(spec, engine, weights, port, machine)
+    found = canvas_model(weights.folder)
+    if found is not None:
+        refuse_canvases(spec, engine, found)
+    argv = arguments(spec, engine, weights, port, machine, found)
     refuse_unknown_flags(argv, engine)
+    added = environment(spec, engine, weights, machine, replica)
     return Launch(
         (sys.executable, "-m", MODULE, *argv),
-        environment(spec, engine, weights, machine, replica),
+        added if found is None else {**added, **ENVIRONMENT},
         port,
         spec.name,
     )

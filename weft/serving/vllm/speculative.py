@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from weft.core.errors import SpecError
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossless, Lossy
+from weft.decoding.diffusion.catalogue import NAMES
 from weft.serving.vllm.drafting.settings import KEY, OPTIONS, settings_from
 from weft.serving.vllm.installed import Engine
 from weft.serving.vllm.native import native
@@ -115,6 +116,11 @@ def speculative_arguments(
     Raises: `SpecError` where vLLM, the installed version, or vLLM on this platform does not have
     that decoder.
     """
+    if decode.method in NAMES:
+        raise SpecError(
+            f"the decoder {decode.method!r} is for diffusion models",
+            hint=f"for models that write on there are: {_list()}",
+        )
     if isinstance(decode, Lossy):
         raise SpecError(
             f"vLLM cannot decode with {decode.method!r}, which may change the output: "

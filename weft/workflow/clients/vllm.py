@@ -53,8 +53,8 @@ def make(spec: ModelSpec) -> ModelClient:
 
 def serve_spec(spec: ModelSpec) -> ServeSpec:
     """What to serve. Raises: `BuildError`."""
+    from weft.serving.vllm.decoder import parse_decode
     from weft.serving.vllm.spec import ServeSpec
-    from weft.serving.vllm.speculative import parse_decode
 
     given: dict[str, Any] = {
         key: value for key, value in spec.options.items() if key in _serving_fields()

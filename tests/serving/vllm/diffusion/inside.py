@@ -66,6 +66,7 @@ def attended(config: Any, torch: Any) -> dict[str, Any]:
         model_config=config,
         scheduler_config=SimpleNamespace(max_num_seqs=4, max_num_batched_tokens=64),
         diffusion_config=SimpleNamespace(canvas_length=4),
+        additional_config={"weft_decode": "threshold:0.9"},
     )
     kept = state.CanvasState(vllm_config, torch.nn.Module(), None, torch.device("cpu"))
     new = SimpleNamespace(
@@ -109,6 +110,7 @@ def attended(config: Any, torch: Any) -> dict[str, Any]:
         "sampled": output.num_sampled.tolist(),
         "rejected": output.num_rejected.tolist(),
         "masks": int((drafts[2] == 61).sum()),
+        "usual": kept.requests.served.preset,
         "rejection": rejection,
     }
 

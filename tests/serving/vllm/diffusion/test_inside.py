@@ -78,6 +78,10 @@ def test_the_sampler_answers_in_vllms_own_type(said: dict[str, Any]) -> None:
     assert attended["rejection"] is None
 
 
+def test_a_server_has_the_decoder_that_it_was_started_with(said: dict[str, Any]) -> None:
+    assert said["attended"]["usual"] == "threshold:0.9"
+
+
 def test_wrong_requests_are_refused_where_they_come_in(said: dict[str, Any]) -> None:
     fine, plain, *refused = said["admitted"]
     assert (fine, plain) == ("", "")

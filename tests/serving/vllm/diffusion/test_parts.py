@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +20,6 @@ from weft.decoding.diffusion.stats import drawn_from, stats_of
 from weft.decoding.speculative.chance import Keyed
 from weft.decoding.speculative.law import Shaping
 from weft.serving.vllm.diffusion.asked import Asked, asked_of
-from weft.serving.vllm.diffusion.command import command
 from weft.serving.vllm.diffusion.cuts import cut
 from weft.serving.vllm.diffusion.plugs import Served, plugs_inside, served_as
 from weft.serving.vllm.diffusion.probe import probe
@@ -113,6 +110,9 @@ def test_a_model_whose_own_decoder_cannot_run_inside_gets_a_plain_one(tmp_path: 
         config = p.own("llama", attention="block_causal", block=6, preset=preset)
         found = described(p.write(tmp_path / preset, config))
         assert served_as(found, 6).preset == served
+        assert served_as(found, 6, "factor:2").preset == "factor:2"
+        with pytest.raises(SpecError, match="no diffusion decoder 'nonsense'"):
+            served_as(found, 6, "nonsense")
 
 
 def test_a_canvas_must_be_a_block_of_its_model() -> None:
@@ -123,35 +123,6 @@ def test_a_canvas_must_be_a_block_of_its_model() -> None:
         Served(TRAITS, "llada", 0)
     with pytest.raises(SpecError, match="without a mask"):
         Served(Traits(64, None, frozenset()), "uniform_state", 16)
-
-
-@pytest.mark.parametrize(
-    ("config", "architecture", "canvas"),
-    [
-        (p.LLADA, "WeftLlamaCanvas", 64),
-        (p.DREAM, "WeftQwen2Canvas", 64),
-        (p.SDAR, "WeftQwen3Canvas", 4),
-        (p.own("llama", attention="block_causal", block=6), "WeftLlamaCanvas", 6),
-    ],
-)
-def test_the_command_of_a_folder(
-    config: dict[str, Any], architecture: str, canvas: int, tmp_path: Path
-) -> None:
-    words = command(p.write(tmp_path / "model", config), port=8123)
-    override = json.loads(words[words.index("--hf-overrides") + 1])
-    assert override == {"architectures": [architecture], "canvas_length": canvas}
-    assert json.loads(words[words.index("--diffusion-config") + 1]) == {"canvas_length": canvas}
-    assert words[words.index("--host") + 1] == "127.0.0.1"
-    assert words[-1] == "8123"
-
-
-def test_no_command_for_what_cannot_be_served(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="blocks of 4"):
-        command(p.write(tmp_path / "sdar", p.SDAR), canvas=8)
-    with pytest.raises(CapabilityError, match="adapter"):
-        command(p.write(tmp_path / "lora", p.own("llama", base="smollm")))
-    with pytest.raises(CapabilityError, match="diffusion_gemma"):
-        command(p.write(tmp_path / "gemma", {"model_type": "diffusion_gemma"}))
 
 
 def test_the_probe_says_what_is_missing() -> None:

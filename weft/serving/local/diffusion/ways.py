@@ -12,8 +12,8 @@ from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossless
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.catalogue import NAMES, plugs_for, preset
 from weft.decoding.diffusion.plugs import Plugs
+from weft.decoding.plain import PLAIN_NAMES
 from weft.decoding.speculative import presets
-from weft.decoding.speculative.spelling import PLAIN_NAMES
 
 PLAIN = Lossless("sequential")
 _MOST = 32

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from weft.decoding.diffusion.models.family import Body
+if TYPE_CHECKING:
+    from weft.decoding.diffusion.models.family import Body
 
 ARCHITECTURES: Final[Mapping[Body, str]] = {
     "llama": "WeftLlamaCanvas",

@@ -8,12 +8,10 @@ from typing import Final
 
 from weft.core.errors import SpecError
 from weft.decoding.diffusion.spelling import parse_diffusion
+from weft.serving.extra_arguments import DECODE, NODE, SEED, TEMPERATURE
 
-DECODE: Final = "weft_decode"
-TEMPERATURE: Final = "weft_temperature"
-SEED: Final = "weft_seed"
 _OURS: Final = (DECODE, TEMPERATURE, SEED)
-_OTHERS: Final = frozenset({"weft_node"})
+_OTHERS: Final = frozenset({NODE})
 """What weft's client sends whatever the model: no wish about its decoder."""
 _LONGEST: Final = 200
 

@@ -19,14 +19,16 @@ from weft.decoding.diffusion.policies.uniform_state import UniformState
 from weft.decoding.diffusion.policy import Looking, Shadowing
 from weft.decoding.diffusion.schedule import Moving
 from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.serving.vllm.diffusion.asked import Asked
+from weft.serving.vllm.diffusion.asked import Asked, asked_of
 
 _PLAIN: Final = "threshold"
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A model as it is served: `width` slots of vLLM's canvas, `preset` unless a request names one.
+    """A model as it is served: `width` slots of vLLM's canvas.
+
+    `preset` is the decoder of requests that name none, as people write it.
 
     Raises: `SpecError` for a canvas that is no whole number of the model's blocks.
     """
@@ -46,15 +48,21 @@ class Served:
             raise SpecError("a model without a mask is not filled here")
 
 
-def served_as(found: Description, width: int) -> Served:
-    """With the model's own decoder, or with `threshold` where vLLM's path cannot carry that out.
+def served_as(found: Description, width: int, usual: object = None) -> Served:
+    """With `usual` as the decoder of requests that name none.
 
-    Raises: `SpecError`, see `Served`.
+    None: the model's own decoder, or `threshold` where vLLM's path cannot carry that out.
+
+    Raises: `SpecError` for a decoder that it cannot carry out; see `Served`.
     """
     served = Served(found.traits, found.preset, width)
+    if usual is not None:
+        served = replace(served, preset=str(usual))
     try:
-        plugs_inside(Asked(found.preset), served)
+        plugs_inside(asked_of(None, served.preset), served)
     except WeftError:
+        if usual is not None:
+            raise
         return replace(served, preset=_PLAIN)
     return served
 
@@ -98,5 +106,5 @@ def _check(name: str, plugs: Plugs, traits: Traits) -> None:
 def _refused(name: str, why: str) -> SpecError:
     return SpecError(
         f"the decoder {name!r} {why}: vLLM's diffusion path cannot do that",
-        hint="serve the model by weft's own engine (weft local), or take another decoder",
+        hint="run the model in this process (use: local), or take another decoder",
     )

@@ -77,7 +77,7 @@ class Requests:
             self._held.pop(place, None)
 
     def _begun(self, prompt: Sequence[int], most: int, sampling: Sampling | None) -> Request:
-        usual = Asked(self.served.preset)
+        usual = asked_of(None, self.served.preset)
         if sampling is None:
             return Request(self._row(prompt, most, usual, None), frozenset(), None)
         stops = frozenset(sampling.all_stop_token_ids)

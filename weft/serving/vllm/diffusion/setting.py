@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from weft.core.errors import WeftError
 from weft.decoding.diffusion.models.description import described
+from weft.serving.extra_arguments import DECODE
 from weft.serving.vllm.diffusion.asked import asked_of
 from weft.serving.vllm.diffusion.plugs import Served, plugs_inside, served_as
 
@@ -32,15 +33,21 @@ class CanvasSetting:
         model = vllm_config.model_config
         if current_platform.is_cpu():
             raise ValueError(
-                "vLLM's diffusion path needs Triton, and so a GPU: on a CPU, `weft local` serves"
-                " this model"
+                "vLLM's diffusion path needs Triton, and so a GPU: on a CPU, weft's own engine runs"
+                " this model (`use: local`)"
             )
         if vllm_config.diffusion_config is None:
             length = int(model.hf_config.canvas_length)
             vllm_config.diffusion_config = DiffusionConfig(canvas_length=length)
         width = int(vllm_config.diffusion_config.canvas_length)
         set_for_canvases(vllm_config)
-        admit(served_as(described(Path(model.model)), width))
+        admit(served_as(described(Path(model.model)), width, usual_decoder(vllm_config)))
+
+
+def usual_decoder(vllm_config: Any) -> object:
+    """The decoder that this server was started with; None: it was not said."""
+    more = vllm_config.additional_config
+    return more.get(DECODE) if isinstance(more, Mapping) else None
 
 
 def set_for_canvases(vllm_config: Any) -> None:

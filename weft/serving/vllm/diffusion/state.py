@@ -20,6 +20,7 @@ from weft.serving.vllm.diffusion.cuts import Numbers, cut
 from weft.serving.vllm.diffusion.plugs import served_as
 from weft.serving.vllm.diffusion.requests import Requests
 from weft.serving.vllm.diffusion.sampler import CanvasSampler
+from weft.serving.vllm.diffusion.setting import usual_decoder
 
 
 class CanvasState(ModelState):  # type: ignore[misc]
@@ -31,7 +32,8 @@ class CanvasState(ModelState):  # type: ignore[misc]
         super().__init__(vllm_config, model, encoder_cache, device)
         found = described(Path(self.model_config.model))
         width = int(vllm_config.diffusion_config.canvas_length)
-        self.requests = Requests(served_as(found, width), self.max_model_len)
+        served = served_as(found, width, usual_decoder(vllm_config))
+        self.requests = Requests(served, self.max_model_len)
 
     def get_supported_generation_tasks(self) -> tuple[str, ...]:
         """See vLLM."""
