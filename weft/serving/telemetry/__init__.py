@@ -1,0 +1,1 @@
+"""What runs tell the outside: OpenTelemetry spans, Prometheus metrics. They only listen."""

@@ -1,0 +1,103 @@
+"""Where spans go, as OpenTelemetry's own environment variables say. Makes none itself.
+
+`OTEL_TRACES_EXPORTER` names exporters (`otlp`, `console`, `none`); an `OTEL_EXPORTER_OTLP_ENDPOINT`
+alone means `otlp`. The exporters, the sampler, the batches and the resource read their own
+variables. A program that has set a tracer provider of its own keeps it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from weft import __version__
+from weft.core.calls import CallEvent
+from weft.core.errors import BuildError
+from weft.core.events import Event
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_HINT: Final = "pip install 'weft[otel]'"
+_FLUSH_MS: Final = 5_000
+
+
+class Tracing:
+    """The spans of runs, exported. `listener()` makes one listener for each run.
+
+    Raises: `BuildError` for an exporter that there is not, or when the packages are missing.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        env = os.environ if environment is None else environment
+        try:
+            from opentelemetry import propagate, trace
+        except ModuleNotFoundError as error:
+            raise BuildError(f"spans need {error.name}", hint=_HINT) from error
+        provider = trace.get_tracer_provider()
+        self._own: TracerProvider | None = None
+        if isinstance(provider, trace.ProxyTracerProvider):  # nobody has set one
+            self._own = provider = _provider(env)
+        self._tracer = provider.get_tracer("weft", __version__)
+        carried = {key.lower(): env[key] for key in ("TRACEPARENT", "TRACESTATE") if key in env}
+        self._inside = propagate.extract(carried) if carried else None
+        self._content = env.get(_CONTENT, "").lower() == "true"
+
+    def listener(self) -> Callable[[Event | CallEvent], None]:
+        """A listener for one run, inside the current span, or that of `TRACEPARENT`."""
+        from opentelemetry import context
+
+        from weft.serving.telemetry.spans import Spans
+
+        current = context.get_current()  # empty where no span is open
+        inside = current if current or self._inside is None else self._inside
+        return Spans(self._tracer, inside=inside, content=self._content)
+
+    def close(self) -> None:
+        """Send what has not been sent, for five seconds at most."""
+        if self._own is not None:
+            self._own.force_flush(_FLUSH_MS)
+            self._own.shutdown()
+
+
+def wanted(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether the environment asks for spans."""
+    env = os.environ if environment is None else environment
+    if env.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return False
+    named = env.get("OTEL_TRACES_EXPORTER", "")
+    return named != "none" and bool(named or any(name in env for name in _ENDPOINTS))
+
+
+def _provider(env: Mapping[str, str]) -> TracerProvider:
+    try:
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ModuleNotFoundError as error:
+        raise BuildError(f"spans need {error.name}", hint=_HINT) from error
+    base = {"service.name": env.get("OTEL_SERVICE_NAME", "weft"), "service.version": __version__}
+    provider = TracerProvider(resource=Resource.create(base), shutdown_on_exit=False)
+    for name in (env.get("OTEL_TRACES_EXPORTER") or "otlp").split(","):
+        provider.add_span_processor(BatchSpanProcessor(_exporter(name.strip())))
+    return provider
+
+
+def _exporter(name: str) -> SpanExporter:
+    from opentelemetry.sdk.trace.export import ConsoleSpanExporter
+
+    if name == "console":
+        return ConsoleSpanExporter()
+    if name != "otlp":
+        raise BuildError(
+            f"OTEL_TRACES_EXPORTER names {name!r}", hint="it may be otlp, console or none"
+        )
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    except ModuleNotFoundError as error:
+        raise BuildError(f"the exporter otlp needs {error.name}", hint=_HINT) from error
+    return OTLPSpanExporter()
