@@ -29,7 +29,7 @@ Samples = dict[tuple[str, ...], float]
 
 
 def counted(metrics: RunMetrics) -> Samples:
-    """Every sample that is not of a histogram's buckets: (name, values of labels, whose names are sorted...) -> number."""
+    """Every sample but those of buckets: name and values of labels, by their sorted names."""
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(metrics.text().decode())
