@@ -65,7 +65,12 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """Another process, the `part`-th (from 2), goes on with a run; `at_s` goes on from its last."""
+    """Another process, the `part`-th (from 2), goes on with a run; `at_s` goes on from its last.
+
+    What follows begins again with `RunStarted`, for those who listen to this part only. What had
+    ended ends again as soon as its inputs are there, `recalled`, and what is inside it is not told
+    again; who has read the parts before may pass over everything recalled.
+    """
 
     run: RunId
     part: int
@@ -86,7 +91,8 @@ class GraphGrew:
 class NodeStarted:
     """Attempt `attempt` (from 1) of a node's own work began: its slot is taken.
 
-    `digest` stands for what the node is and what it receives; empty where nobody records the run.
+    `digest` stands for what the node is and what it receives; empty where nobody records the run,
+    where an input has no stable content, and in later attempts.
     """
 
     node: NodeId
@@ -136,11 +142,15 @@ class NodeLogged:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpent:
-    """A node reports what it consumed (in addition to what it reported before)."""
+    """A node reports what it consumed (in addition to what it reported before).
+
+    `recalled`: it, and what is inside it, consumed that in an earlier part of the run.
+    """
 
     node: NodeId
     usage: Usage
     at_s: float
+    recalled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +204,12 @@ class HumanAsked:
 
 @dataclass(frozen=True, slots=True)
 class HumanAnswered:
-    """A person answered `value`; the node goes on."""
+    """A person answered `value`; the node goes on. `recalled`: to an earlier part of the run."""
 
     node: NodeId
     at_s: float
     value: Any = None
+    recalled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +224,19 @@ class BudgetReached:
 
 @dataclass(frozen=True, slots=True)
 class NodeFinished:
-    """The one and only end of a node. `recalled`: an earlier part of the run had come to it."""
+    """The one and only end of a node.
+
+    `recalled`: an earlier part of the run had come to it; this part did not start the node, and
+    `digest` is what its `NodeStarted` would have told. `run_ended`: the run was ended as a whole,
+    and this node with it, before it was done.
+    """
 
     node: NodeId
     outcome: Outcome
     at_s: float
     recalled: bool = False
+    digest: str = ""
+    run_ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

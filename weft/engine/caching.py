@@ -21,14 +21,17 @@ def key(cache: Cache, inputs: Mapping[str, Any]) -> str | None:
     its text, or the key 1 and the key "1", are not.
     """
     try:
-        text = json.dumps([cache.identity, _content(inputs)], ensure_ascii=True)
+        text = json.dumps([cache.identity, content(inputs)], ensure_ascii=True)
     except Exception:  # noqa: BLE001 - a foreign class may raise anything when it is looked at
         return None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _content(value: Any) -> Any:
-    """`value` as JSON in which every container says what it is, so that nothing is confused."""
+def content(value: Any) -> Any:
+    """`value` as JSON in which every container says what it is, so that nothing is confused.
+
+    Raises whatever a foreign class raises when it is looked at; `TypeError` where it has none.
+    """
     if value is None or type(value) in _PLAIN or type(value) is bool:
         return value
     name = f"{type(value).__module__}.{type(value).__qualname__}"
@@ -39,13 +42,13 @@ def _content(value: Any) -> Any:
     if isinstance(value, bytes):
         return ["bytes", value.hex()]
     if isinstance(value, list | tuple):
-        return ["list", *map(_content, value)]
+        return ["list", *map(content, value)]
     if isinstance(value, set | frozenset):
-        return ["set", *sorted(json.dumps(_content(item)) for item in value)]
+        return ["set", *sorted(json.dumps(content(item)) for item in value)]
     if isinstance(value, Mapping):
-        pairs = {json.dumps(_content(key)): _content(item) for key, item in value.items()}
+        pairs = {json.dumps(content(key)): content(item) for key, item in value.items()}
         return ["map", *sorted(pairs.items(), key=lambda pair: pair[0])]
-    return [name, _content(_fields(value))]
+    return [name, content(_fields(value))]
 
 
 def _fields(value: Any) -> Mapping[str, Any]:

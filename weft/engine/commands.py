@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from weft.core.errors import WeftError
+from weft.core.errors import Failure, WeftError
 from weft.core.events import Event
 from weft.core.ids import NodeId
-from weft.engine.node import Work
+from weft.engine.node import Inputs, Work
+from weft.engine.recall import Recalled
 from weft.engine.state import NodeState
 
 TimerKind = Literal["timeout", "retry", "budget", "deadline"]
@@ -55,7 +56,14 @@ class Answered:
     value: Any
 
 
-Signal = Returned | Raised | Fired | CancelRequested | Answered
+@dataclass(frozen=True, slots=True)
+class JournalLost:
+    """What happens cannot be recorded any more: the run ends, and can be resumed from there."""
+
+    failure: Failure
+
+
+Signal = Returned | Raised | Fired | CancelRequested | Answered | JournalLost
 
 
 class Start(NamedTuple):
@@ -65,6 +73,22 @@ class Start(NamedTuple):
     epoch: int
     work: Work
     argument: Any
+
+
+class Look(NamedTuple):
+    """Find out what `state` with these inputs is called, and what is known of it; then tell."""
+
+    state: NodeState
+    argument: Inputs
+
+
+class Looked(NamedTuple):
+    """The answer to a `Look`. `digest` tells the node's work and inputs from any other."""
+
+    state: NodeState
+    argument: Inputs
+    digest: str
+    known: Recalled | None
 
 
 class Stop(NamedTuple):
@@ -88,4 +112,4 @@ class ClearTimers(NamedTuple):
     state: NodeState
 
 
-Command = Start | Stop | SetTimer | ClearTimers | Event
+Command = Start | Look | Stop | SetTimer | ClearTimers | Event

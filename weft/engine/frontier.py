@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from weft.core.errors import CycleError, Failure
 from weft.core.ids import NodeId
-from weft.engine.join import JoinCount, Verdict
-from weft.engine.node import Edge, Node
+from weft.engine.join import DECIDED_EARLY, JoinCount, Verdict
+from weft.engine.node import Edge, Join, Node
+from weft.engine.recall import Recall
 from weft.engine.state import NodeState, Phase
 
 READY = Verdict()
@@ -23,9 +24,10 @@ class Frontier:
     verdict. A node is yielded once; one that is no longer pending is never yielded.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, recall: Recall | None) -> None:
         self.states: dict[NodeId, NodeState] = {}
         self.work = 0.0
+        self._recall = recall
 
     def add(
         self, nodes: Sequence[Node], ranks: Mapping[NodeId, float], parent: NodeState | None
@@ -58,7 +60,8 @@ class Frontier:
         edges: Collection[Edge] = state.node.edges
         if state.node.join.mode != "all":
             edges = {edge.source: edge for edge in edges}.values()  # a branch counts once
-            state.count = JoinCount(state.node.join, [edge.source for edge in edges])
+            sources = [edge.source for edge in edges]
+            state.count = self.count(state.node.id, state.node.join, sources)
         state.missing = len(edges)
         arrived = []
         for edge in edges:
@@ -76,6 +79,12 @@ class Frontier:
                     source.watchers = []
                 source.watchers.append(state)
         return arrived
+
+    def count(self, node: NodeId, join: Join, sources: Sequence[NodeId]) -> JoinCount:
+        """The count of a join of `node`. One that was decided before is for the same branches."""
+        if self._recall is None or join.mode not in DECIDED_EARLY:
+            return JoinCount(join, sources)
+        return JoinCount(join, sources, self._recall.winners(node, sources))
 
     def ended(self, source: NodeState) -> Iterator[Decided]:
         """`source` has its outcome."""

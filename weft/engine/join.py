@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from weft.core.errors import Failure, JoinUnsatisfied
 from weft.core.events import Outcome
@@ -28,16 +29,28 @@ class Verdict:
         return JoinUnsatisfied(self.failure.message, retryable=self.failure.retryable)
 
 
+DECIDED_EARLY: Final = frozenset(("any", "quorum", "first_valid"))
+
+
 class JoinCount:
-    """Counts the branches of one join as they end. Each branch arrives exactly once."""
+    """Counts the branches of one join as they end. Each branch arrives exactly once.
 
-    __slots__ = ("_bad", "_join", "_left_out", "_open", "_won", "sources")
+    `winners`: the join was decided for these before. While they all can win, no other does.
+    """
 
-    def __init__(self, join: Join, sources: Sequence[NodeId]) -> None:
+    __slots__ = ("_awaited", "_bad", "_join", "_left_out", "_open", "_spared", "_won", "sources")
+
+    def __init__(
+        self, join: Join, sources: Sequence[NodeId], winners: Sequence[NodeId] | None = None
+    ) -> None:
         self._join = join
         self.sources = {source: index for index, source in enumerate(sources)}
         self._open = len(self.sources)
         self._won: list[NodeId] = []
+        self._spared: list[NodeId] = []
+        self._awaited = frozenset(winners or ())
+        if len(self._awaited) != self._needed or not self._awaited.issubset(self.sources):
+            self._awaited = frozenset()
         self._bad: list[tuple[int, Failure]] = []
         self._left_out = 0
 
@@ -54,10 +67,13 @@ class JoinCount:
             self._left_out += 1
         else:
             self._bad.append((self.sources[source], outcome.failure))
-        if self._join.mode in ("all", "best_effort"):
+        if self._join.mode not in DECIDED_EARLY:
             return None if self._open else self._final()
+        if source in self._awaited and source not in self._won:
+            self._won += self._spared  # those that it was decided for cannot all win any more
+            self._awaited = frozenset()
         if len(self._won) >= self._needed:
-            return Verdict(self._in_order())
+            return Verdict(self._in_order()[: self._needed])
         return self._final() if len(self._won) + self._open < self._needed else None
 
     @property
@@ -67,17 +83,21 @@ class JoinCount:
     def _won_or_not(self, source: NodeId, outcome: Outcome) -> None:
         valid = self._join.valid
         if self._join.mode != "first_valid" or valid is None:
-            self._won.append(source)
+            self._win(source)
             return
         try:
             accepted, why = bool(valid(outcome.value)), "is not valid"
         except Exception as error:  # noqa: BLE001 - a user's predicate may raise anything
             accepted, why = False, f"made the test for validity raise {error!r}"
         if accepted:
-            self._won.append(source)
+            self._win(source)
         else:
             failure = Failure("NotValid", f"the value of {source} {why}")
             self._bad.append((self.sources[source], failure))
+
+    def _win(self, source: NodeId) -> None:
+        spared = self._awaited and source not in self._awaited
+        (self._spared if spared else self._won).append(source)
 
     def _in_order(self) -> tuple[NodeId, ...]:
         return tuple(sorted(self._won, key=self.sources.__getitem__))

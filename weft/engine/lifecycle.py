@@ -6,15 +6,15 @@ them over. Knows no signals, timers or budgets beyond what a single node has.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from weft.core.errors import BudgetExceeded, Cancelled, Failure, WeftError, convert
+from weft.core.errors import Cancelled, Failure, WeftError, convert
 from weft.core.events import (
     GraphGrew,
+    HumanAnswered,
     HumanAsked,
+    JoinDecided,
     NodeFinished,
     NodeLogged,
     NodeRerouted,
@@ -23,44 +23,38 @@ from weft.core.events import (
     NodeWaiting,
     Outcome,
 )
-from weft.core.ids import NodeId, inside
+from weft.core.ids import NodeId
+from weft.core.values import Usage
+from weft.engine import stand_in
 from weft.engine.backoff import delay_s
 from weft.engine.checks import check, check_growth
-from weft.engine.commands import ClearTimers, Command, SetTimer, Start, Stop
+from weft.engine.commands import Command, Look, Looked, SetTimer, Start
 from weft.engine.delivery import inputs, joined
-from weft.engine.frontier import Decided, Frontier, needed
+from weft.engine.ending import Ending
+from weft.engine.frontier import Decided
 from weft.engine.graph import Graph, info, ranks
-from weft.engine.join import Verdict
+from weft.engine.join import DECIDED_EARLY, Verdict
 from weft.engine.ledger import Ledger
-from weft.engine.node import MISSING, Ask, Grow, Node, Skip
+from weft.engine.node import Ask, Grow, Inputs, Join, Node, Skip
 from weft.engine.options import RunOptions
-from weft.engine.slots import Slots
+from weft.engine.recall import Recall
 from weft.engine.state import Account, Growth, NodeState, Phase
 
 _REQUESTS = frozenset((Grow, Ask, Skip))
-_DECIDED_EARLY = frozenset(("any", "quorum", "first_valid"))
 
 
-class Lifecycle:
-    """The nodes of one run. `now` is set by the scheduler before each call."""
+class Lifecycle(Ending):
+    """The nodes of one run. `now` is set by the scheduler before each call.
 
-    def __init__(self, graph: Graph, options: RunOptions) -> None:
-        self.now = 0.0
-        self.open = len(graph.nodes)
-        self.out: list[Command] = []
-        self.questions: dict[NodeId, Ask] = {}
+    With a `recall`, each node is looked up before its first start.
+    """
+
+    def __init__(self, graph: Graph, options: RunOptions, recall: Recall | None) -> None:
+        super().__init__(graph, options, recall)
         self.ledger = Ledger(options.limit, 0.0)
-        self._graph = graph
         self._seed = options.seed
-        self.frontier = Frontier()
-        self._slots = Slots(options.max_concurrency, options.limits)
-        self._ready: deque[NodeState] = deque()
-        self._ended: deque[NodeState] = deque()
-
-    @property
-    def states(self) -> dict[NodeId, NodeState]:
-        """Every node of the run; read only."""
-        return self.frontier.states
+        self._recall = recall
+        self._asked: dict[NodeId, int] = {}
 
     def begin(self) -> None:
         """Take in the nodes of the graph."""
@@ -70,10 +64,10 @@ class Lifecycle:
         """Start whoever may start, until nothing moves; hand over the commands."""
         while True:
             self.tell()
-            state = self._ready.popleft() if self._ready else self._slots.admit()
+            state = self._admission.next()
             if state is None:
                 break
-            self._start(state)
+            self._admit(state)
         commands, self.out = self.out, []
         return commands
 
@@ -108,8 +102,10 @@ class Lifecycle:
     def _decide(self, decided: Iterable[Decided]) -> None:
         for state, verdict in decided:
             if verdict.failure is None and not verdict.left_out:
-                state.winners = verdict.winners if state.count is not None else None
-                self._enqueue(state)
+                if state.count is not None:
+                    state.winners = verdict.winners
+                    self._tell_winners(state, state.node.join, verdict)
+                self._admission.enqueue(state)
             elif verdict.left_out or state.count is None:
                 self._finish(state, Outcome("skipped", None, verdict.failure, 0))
             else:
@@ -117,33 +113,64 @@ class Lifecycle:
             if state.node.join.cancel_rest:
                 self._let_go(state)
 
-    def _enqueue(self, state: NodeState) -> None:
-        gate = state.parent.growth if state.parent is not None else None
-        if gate is not None and state.node.id in gate.count.sources:
-            if gate.free == 0:
-                state.phase = Phase.QUEUED
-                gate.queue.append(state)
-                return
-            gate.free -= 1
-            state.gate = gate
-        self.line_up(state)
+    # -- works start and come back -----------------------------------------------------------
+
+    def _tell_winners(self, state: NodeState, join: Join, verdict: Verdict) -> None:
+        if join.mode in DECIDED_EARLY:
+            self.out.append(JoinDecided(state.node.id, verdict.winners, self.now))
 
     def line_up(self, state: NodeState) -> None:
         """Start `state` as soon as there is a slot."""
-        state.phase = Phase.QUEUED
-        if self._slots.take(state):
-            self._ready.append(state)
+        self._admission.line_up(state)
 
-    # -- works start and come back -----------------------------------------------------------
-
-    def _start(self, state: NodeState) -> None:
+    def _admit(self, state: NodeState) -> None:
         if state.phase is not Phase.QUEUED:
-            self._slots.give(state)
-            return
+            self._admission.give(state)
+        elif self._recall is not None and not state.attempt:
+            self.out.append(Look(state, inputs(state, self.states)))
+        else:
+            self._start(state, None, "")
+
+    def looked(self, found: Looked) -> Usage | None:
+        """It was found out what is known of a node that is about to start.
+
+        Returns what it is to be charged for work that is not done again.
+        """
+        state, argument, digest, known = found
+        if state.phase is not Phase.QUEUED:
+            self._admission.give(state)
+            return None
+        if known is None:
+            self._start(state, argument, digest)
+            return None
+        if known.outcome is not None:
+            if not known.whole and state.watchers:
+                self._start(state, argument, digest)
+                return None
+            self._come_to(state, known.outcome, digest)
+        elif known.gave_up is not None:
+            state.attempt = known.failed_attempts
+            self._admission.give(state)
+            self._give_up(state, known.gave_up)
+        else:
+            state.attempt = known.failed_attempts
+            self._start(state, argument, digest)
+        return known.usage
+
+    def _come_to(self, state: NodeState, outcome: Outcome, digest: str) -> None:
+        """End `state` as it ended in an earlier part."""
+        self._admission.give(state)
+        state.attempt, state.via = outcome.attempts, outcome.via
+        # Of those that were cancelled, only what a join or a work did without is recalled.
+        state.tolerated = outcome.status == "cancelled"
+        self._finish(state, outcome, NodeFinished(state.node.id, outcome, self.now, True, digest))
+
+    def _start(self, state: NodeState, argument: Inputs | None, digest: str) -> None:
         policy = state.node.policy
         if policy.spends and (closed := self.ledger.closed(state)) is not None:
-            self._slots.give(state)
-            self._degrade(state, closed)
+            self._admission.give(state)
+            failure = stand_in.spent(closed)
+            self._settle_for(state, stand_in.for_budget(state, failure), failure)
             return
         if policy.limit is not None and (account := self.ledger.open(state, self.now)):
             self.watch_seconds(account)
@@ -151,8 +178,10 @@ class Lifecycle:
         if policy.timeout_s is not None:
             state.due_s = self.now + policy.timeout_s
             self.out.append(SetTimer(state, state.attempt, "timeout", policy.timeout_s))
-        self.out.append(NodeStarted(state.node.id, state.attempt, self.now))
-        self._run(state, state.node.work, inputs(state, self.states))
+        self.out.append(NodeStarted(state.node.id, state.attempt, self.now, digest))
+        if argument is None:
+            argument = inputs(state, self.states)
+        self._run(state, state.node.work, argument)
 
     def _run(self, state: NodeState, work: Any, argument: Any) -> None:
         state.phase = Phase.RUNNING
@@ -161,7 +190,7 @@ class Lifecycle:
 
     def returned(self, state: NodeState, value: Any, cached: bool) -> None:
         """The work of `state` came back with a value, or with a request."""
-        self._slots.give(state)
+        self._admission.give(state)
         if cached:
             state.via = "cache"
         if type(value) not in _REQUESTS:
@@ -181,7 +210,7 @@ class Lifecycle:
         try:
             longest = self._checked(state, grow.nodes)
             check_growth(grow, state.node.id)
-            growth = Growth(grow)
+            growth = Growth(grow, self.frontier.count(state.node.id, grow.join, grow.results))
         except Exception as error:  # noqa: BLE001 - what a work returns may be anything
             self.attempt_failed(state, convert(error, state.node.id))
             return
@@ -195,8 +224,14 @@ class Lifecycle:
     def _ask(self, state: NodeState, ask: Ask) -> None:
         self._pause(state, Phase.ASKING)
         state.resume = ask.then
-        self.questions[state.node.id] = ask
-        self.out.append(HumanAsked(state.node.id, ask.question, ask.schema, self.now))
+        node = state.node.id
+        self.questions[node] = ask
+        if self._recall is not None:
+            number = self._asked[node] = self._asked.get(node, -1) + 1
+            if (known := self._recall.answer(node, number)) is not None:
+                self.answered(state, known.value, recalled=True)
+                return
+        self.out.append(HumanAsked(node, ask.question, ask.schema, self.now))
 
     def _pause(self, state: NodeState, phase: Phase) -> None:
         state.phase = phase
@@ -211,7 +246,7 @@ class Lifecycle:
         growth = parent.growth
         if growth is not None:
             if child.gate is growth:
-                self._open_gate(growth)
+                self._admission.open_gate(growth)
             if not growth.decided and child.node.id in growth.count.sources:
                 assert child.outcome is not None
                 verdict = growth.count.arrive(child.node.id, child.outcome)
@@ -220,23 +255,16 @@ class Lifecycle:
         if parent.open == 0 and parent.held is not None:
             self._release(parent, *parent.held)
 
-    def _open_gate(self, growth: Growth) -> None:
-        growth.free += 1
-        while growth.queue and growth.free:
-            following = growth.queue.popleft()
-            if following.phase is Phase.QUEUED:
-                growth.free -= 1
-                following.gate = growth
-                self.line_up(following)
-
     def _joined(self, state: NodeState, growth: Growth, verdict: Verdict) -> None:
         """The children of `state` are enough, or can never be."""
         growth.decided = True
         join = growth.grow.join
+        if verdict.winners:
+            self._tell_winners(state, join, verdict)
         if join.mode != "all" and verdict.failure is None:
             for child in growth.grow.nodes:
                 self.states[child.id].tolerated = True
-        if join.mode in _DECIDED_EARLY and state.open:
+        if join.mode in DECIDED_EARLY and state.open:
             reason = f"the join {join.mode!r} of {state.node.id} was decided without it"
             self.cancel(state.inside(), Cancelled(reason).failure())
         if verdict.left_out:
@@ -275,14 +303,14 @@ class Lifecycle:
         self.frontier.refuse_waiting(state, [until])
         before = [other for other in state.awaited or () if other.phase is not Phase.ENDED]
         state.awaited = [*before, until]
-        self._slots.give(state)
+        self._admission.give(state)
         self.out.append(NodeWaiting(state.node.id, self.now))
 
     # -- nodes end ---------------------------------------------------------------------------
 
     def attempt_failed(self, state: NodeState, error: WeftError) -> None:
         """One attempt failed: try again, let something stand in, or give up."""
-        self._slots.give(state)
+        self._admission.give(state)
         self.cancel(state.inside(), error.failure())
         self._clear(state)
         if state.account is not None:
@@ -299,54 +327,22 @@ class Lifecycle:
             self._give_up(state, error.failure())
 
     def _give_up(self, state: NodeState, failure: Failure) -> None:
-        policy = state.node.policy
-        if policy.fallback is not None and not state.via:
-            self._replace(state, policy.fallback, failure)
-        elif policy.default is not MISSING:
-            end = Outcome("succeeded", policy.default, failure, state.attempt, "default")
-            self._finish(state, end)
-        else:
-            self._finish(state, Outcome("failed", None, failure, state.attempt, state.via))
+        self._settle_for(state, stand_in.for_failure(state, failure), failure)
 
-    def _degrade(self, state: NodeState, account: Account) -> None:
-        policy = state.node.policy
-        failure = BudgetExceeded(f"budget reached: {account.reached}").failure()
-        if policy.degrade is not None:
-            self._replace(state, policy.degrade, failure)
-        elif policy.default is not MISSING:
-            end = Outcome("succeeded", policy.default, failure, state.attempt, "default")
-            self._finish(state, end)
-        else:
-            self._finish(state, Outcome("skipped", None, failure, state.attempt))
-
-    def _replace(self, state: NodeState, template: Node, failure: Failure) -> None:
-        """Run `template` in the place of `state`, as its child."""
-        stand_in = replace(template, id=inside(state.node.id, template.id))
+    def _settle_for(self, state: NodeState, instead: Node | Outcome, failure: Failure) -> None:
+        """End `state` so, or run a node in its place, as its child."""
+        if isinstance(instead, Outcome):
+            self._finish(state, instead)
+            return
         state.via = "fallback"
         state.cause = failure
-        self.out.append(NodeRerouted(state.node.id, stand_in.id, failure, self.now))
-        self._grow(state, Grow((stand_in,), (stand_in.id,), then=_only))
+        self.out.append(NodeRerouted(state.node.id, instead.id, failure, self.now))
+        self._grow(state, Grow((instead,), (instead.id,), then=_only))
 
-    def _finish(self, state: NodeState, outcome: Outcome) -> None:
-        self._clear(state)
-        state.phase = Phase.ENDED
-        state.epoch += 1
-        state.outcome = outcome
-        self.open -= 1
-        self.out.append(NodeFinished(state.node.id, outcome, self.now))
-        self._ended.append(state)
-
-    def _clear(self, state: NodeState) -> None:
-        policy = state.node.policy
-        timed = policy.timeout_s is not None or policy.limit is not None
-        if timed or state.phase is Phase.BACKOFF:
-            self.out.append(ClearTimers(state))
-        if state.phase is Phase.ASKING:
-            self.questions.pop(state.node.id, None)
-
-    def answered(self, state: NodeState, answer: Any) -> None:
+    def answered(self, state: NodeState, answer: Any, *, recalled: bool = False) -> None:
         """A person answered the question of `state`."""
         del self.questions[state.node.id]
+        self.out.append(HumanAnswered(state.node.id, self.now, answer, recalled))
         if state.resume is None:
             self._hold(state, answer, None)
         else:
@@ -357,41 +353,6 @@ class Lifecycle:
         if account.budget.seconds is not None and account.reached is None:
             left = account.since_s + account.budget.seconds - self.now
             self.out.append(SetTimer(account.scope, 0, "budget", left))
-
-    # -- nodes are cancelled -----------------------------------------------------------------
-
-    def cancel(self, states: Iterable[NodeState], failure: Failure) -> None:
-        """End `states`, which include what is inside them, as cancelled."""
-        for state in states:
-            if state.phase is Phase.ENDED:
-                continue
-            self._slots.give(state)
-            self.stop(state)
-            self._finish(state, Outcome("cancelled", None, failure, state.attempt))
-
-    def stop(self, state: NodeState) -> None:
-        """Stop the work of `state`, if it runs."""
-        if state.phase is Phase.RUNNING:
-            self.out.append(Stop(state))
-
-    def _let_go(self, decided: NodeState) -> None:
-        """Cancel the branches that `decided` no longer waits for and nobody else needs."""
-        failure = Cancelled(f"{decided.node.id} was decided without it").failure()
-        doubtful = self.frontier.sources(decided)
-        while doubtful:
-            state = doubtful.pop()
-            if state.phase is Phase.ENDED or state.node.id in self._graph.keep:
-                continue
-            if not needed(state, besides=decided):
-                state.tolerated = True
-                self.cancel([*state.inside(), state], failure)
-                doubtful += self.frontier.sources(state)
-
-    def end_all(self, failure: Failure) -> None:
-        """Cancel every node that has not ended."""
-        self.cancel(reversed(list(self.states.values())), failure)
-        self._ended.clear()
-        self._ready.clear()
 
 
 async def _only(_: Any, values: list[Any]) -> Any:

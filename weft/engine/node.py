@@ -247,7 +247,8 @@ class Node:
 
     `work` receives the values of `edges` under their names, and `given` (constants) beside them.
     With a join other than "all", only the branches that won are among the inputs.
-    `kind` is a word for people: "tool", "model", "map" and so on.
+    `kind` is a word for people: "tool", "model", "map" and so on. `identity` names the definition
+    of the work itself: what an earlier part of a run came to holds while it is the same.
     """
 
     id: NodeId
@@ -257,6 +258,7 @@ class Node:
     join: Join = ALL
     policy: Policy = DEFAULT_POLICY
     kind: str = "call"
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,3 +22,9 @@ class RunOptions:
     limit: Limit | None = None
     seed: int = 0
     grace_s: float = 1.0
+
+    @property
+    def slots(self) -> dict[str, int]:
+        """The slots of each resource class, and under "" those of all works together."""
+        general = {} if self.max_concurrency is None else {"": self.max_concurrency}
+        return {**self.limits, **general}

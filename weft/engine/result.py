@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from weft.core.errors import Failure, UnknownReference
 from weft.core.events import Outcome, RunStatus
@@ -12,6 +13,8 @@ from weft.core.values import Usage
 from weft.engine.absorption import absorbed
 from weft.engine.state import NodeState
 
+_ENDINGS: Final[Mapping[str, RunStatus]] = {"Cancelled": "cancelled", "StoreError": "failed"}
+
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
@@ -19,7 +22,7 @@ class RunResult:
 
     status      succeeded   nothing is missed; what failed was stood in for or tolerated by a join
                 partial     a deadline or a budget ended it, or something that may fail did fail
-                failed      a node failed whose policy says so
+                failed      a node failed whose policy says so, or the run could not be recorded
                 cancelled   somebody cancelled it
     `reasons` says in sentences what kept the run from plain success. `leaked` names nodes whose
     code did not react to its cancellation within the grace period.
@@ -62,5 +65,5 @@ def verdict(
         if outcome.status == "failed" and state.node.policy.on_failure == "fail":
             status = "failed"
     if ended_by is not None:
-        status = "cancelled" if ended_by.error == "Cancelled" else "partial"
+        status = _ENDINGS.get(ended_by.error, "partial")
     return status, said

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import copy_context
+from dataclasses import replace
 from typing import Any
 
-from weft.core.errors import InternalError, NodeFailed, UnknownReference, convert
+from weft.core.errors import Failure, InternalError, NodeFailed, UnknownReference, convert
 from weft.core.events import (
     Event,
     Listener,
@@ -19,19 +20,22 @@ from weft.core.events import (
     NodeLogged,
     Outcome,
     RunFinished,
+    RunResumed,
     RunStarted,
 )
 from weft.core.ids import NodeId, RunId, run_id, stem
-from weft.core.ports import Clock, Entry, Program, ResultStore
+from weft.core.ports import Clock, Program, ResultStore
 from weft.core.ports.clock import SystemClock
 from weft.core.values import Usage
-from weft.engine import caching
 from weft.engine.alarm import Alarm
+from weft.engine.audience import Audience
 from weft.engine.commands import (
     Answered,
     CancelRequested,
     ClearTimers,
     Command,
+    JournalLost,
+    Look,
     Raised,
     Returned,
     SetTimer,
@@ -40,13 +44,18 @@ from weft.engine.commands import (
     Stop,
 )
 from weft.engine.context import Context
+from weft.engine.digest import look_up
 from weft.engine.graph import Graph
 from weft.engine.node import Ask, Cache, Node
 from weft.engine.options import RunOptions
+from weft.engine.place import PLACE, Place
+from weft.engine.recall import NOTHING, Recall
+from weft.engine.recorder import Recorder
 from weft.engine.result import RunResult, verdict
+from weft.engine.reuse import Reuse
 from weft.engine.scheduler import Scheduler
 from weft.engine.state import NodeState
-from weft.engine.unwinding import all_done
+from weft.engine.unwinding import Unwinding
 
 _OPTIONS = RunOptions()
 
@@ -55,7 +64,8 @@ class Run:
     """One execution of a graph.
 
     `listeners` get every event at once, in order; one that raises is told no more, and the result
-    says so. `store` serves nodes that have a cache policy.
+    says so. `store` serves nodes that have a cache policy. `recorder` keeps what happens; `recall`
+    has what earlier parts of the run came to, or another run: that is not done again.
     """
 
     def __init__(
@@ -67,22 +77,24 @@ class Run:
         clock: Clock | None = None,
         store: ResultStore | None = None,
         listeners: Iterable[Listener] = (),
+        recall: Recall | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.id = run or run_id(graph.name, {})
         self._graph = graph
         self._options = options
         self._clock = clock or SystemClock()
-        self._store = store
-        self._listeners = list(listeners)
-        self._scheduler = Scheduler(graph, options)
+        self._reuse = None if store is None else Reuse(store, self._log)
+        self._audience = Audience(listeners)
+        self._recall = recall or (None if recorder is None else NOTHING)
+        self._recorder = recorder
+        self._scheduler = Scheduler(graph, options, self._recall)
         self._inbox: list[Signal] = []
         self._turn_is_due = False
         self._tasks: dict[NodeState, asyncio.Task[None]] = {}
-        self._unwinding: dict[asyncio.Task[None], NodeId] = {}
+        self._unwinding = Unwinding()
         self._alarm = Alarm(self._clock, self._signal)
-        self._keys: dict[NodeId, tuple[str, float | None]] = {}
         self._waiters: dict[NodeId, list[asyncio.Future[Outcome]]] = {}
-        self._complaints: list[str] = []
         self._begun = False
         self._started_s = 0.0
 
@@ -98,11 +110,13 @@ class Run:
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._done: asyncio.Future[None] = self._loop.create_future()
-        self._started_s = self._clock.now()
+        self._started_s = self._clock.now() - (self._recall.elapsed_s if self._recall else 0.0)
         self._begun = True
+        if self._recorder is not None:
+            self._recorder.begin(self, self._clock)
         self._announce()
         try:
-            self._perform(self._scheduler.begin())
+            self._perform(self._scheduler.begin(self.elapsed_s))
             self._turn()  # it may have been cancelled before it began
             await self._done
         except asyncio.CancelledError:
@@ -113,6 +127,8 @@ class Run:
             raise
         except Exception:
             await self._close()
+            if self._recorder is not None:
+                await self._recorder.close()
             raise
         return await self._end()
 
@@ -156,44 +172,68 @@ class Run:
         """One turn: drain what happened, let the scheduler decide, perform."""
         self._turn_is_due = False
         signals, self._inbox = self._inbox, []
-        if not signals:
-            return
         if len(signals) > 1:
             signals.sort(key=_declared_order)
         try:
-            self._perform(self._scheduler.advance(signals, self.elapsed_s))
+            if signals:
+                self._perform(self._scheduler.advance(signals, self.elapsed_s))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug must not hang
             self._crash(error)
 
-    def _perform(self, commands: Iterable[Command]) -> None:
-        for command in commands:
-            if isinstance(command, Start):
-                self._start(command)
-            elif isinstance(command, Stop):
-                self._stop(command.state)
-            elif isinstance(command, SetTimer):
-                self._alarm.set(command)
-            elif isinstance(command, ClearTimers):
-                self._alarm.clear(command.state)
-            else:
-                self.emit(command)
+    def _perform(self, commands: Sequence[Command]) -> None:
+        starts: list[Start] = []
+        while commands:
+            looks: list[Look] = []
+            for command in commands:
+                if isinstance(command, Start):
+                    starts.append(command)
+                elif isinstance(command, Stop):
+                    self._stop(command.state)
+                elif isinstance(command, SetTimer):
+                    self._alarm.set(command)
+                elif isinstance(command, ClearTimers):
+                    self._alarm.clear(command.state)
+                elif isinstance(command, Look):
+                    looks.append(command)
+                else:
+                    self.emit(command)
+            commands = self._looked(looks) if looks else ()
+        (self.start if self._recorder is None else self._recorder.commit)(starts)
         if self._scheduler.done and not self._done.done():
             self._done.set_result(None)
 
+    def _looked(self, looks: Iterable[Look]) -> Sequence[Command]:
+        recall, states = self._recall or NOTHING, self._scheduler.states
+        found = [look_up(each, recall, states) for each in looks]
+        return self._scheduler.looked(found, self.elapsed_s)
+
+    # -- what a recorder asks for (see Recorder) -------------------------------------------------
+
+    def journal_lost(self, failure: Failure) -> None:
+        """Nothing can be kept any more: end the run."""
+        self._signal(JournalLost(failure))
+
     # -- commands ----------------------------------------------------------------------------
 
-    def _start(self, start: Start) -> None:
+    def start(self, starts: Iterable[Start]) -> None:
+        """Start works, but for those that were stopped meanwhile."""
+        for start in starts:
+            if start.state.epoch == start.epoch:
+                self._begin(start)
+
+    def _begin(self, start: Start) -> None:
         policy = start.state.node.policy
-        if policy.cache is None or self._store is None or start.work is not start.state.node.work:
+        if policy.cache is None or self._reuse is None or start.work is not start.state.node.work:
             work = self._attempt(start)
         else:
-            work = self._attempt_cached(start, policy.cache, self._store)
+            work = self._attempt_cached(start, policy.cache, self._reuse)
         context = self._context.copy()  # what one node sets is not seen by the next
         self._tasks[start.state] = self._loop.create_task(work, context=context)
 
     async def _attempt(self, start: Start) -> None:
         state, epoch, work, argument = start
         signal: Signal
+        PLACE.set(Place(state.node.id, state.attempt))
         try:
             value = await work(Context(self, state, epoch), argument)
         except asyncio.CancelledError:
@@ -214,65 +254,36 @@ class Run:
                 self._inbox.append(signal)
                 self._turn()
 
-    async def _attempt_cached(self, start: Start, cache: Cache, store: ResultStore) -> None:
-        key = caching.key(cache, start.argument)
-        entry = None if key is None else await self._look_up(start.state, key, store)
+    async def _attempt_cached(self, start: Start, cache: Cache, reuse: Reuse) -> None:
+        entry = await reuse.find(start, cache)
         if start.state.epoch != start.epoch:
             return
-        if entry is not None:
+        if entry is None:
+            await self._attempt(start)
+        else:
             del self._tasks[start.state]
             self._signal(Returned(start.state, start.epoch, entry.value, cached=True))
-            return
-        if key is not None:
-            self._keys[start.state.node.id] = (key, cache.ttl_s)
-        await self._attempt(start)
-
-    async def _look_up(self, state: NodeState, key: str, store: ResultStore) -> Entry | None:
-        try:
-            return await store.get(key)
-        except asyncio.CancelledError:
-            return None
-        except Exception as error:  # noqa: BLE001 - a broken cache must not fail a node
-            self._log(state.node.id, f"the cache cannot be read: {error}")
-            return None
-
-    async def _keep(self, node: NodeId, value: object, store: ResultStore) -> None:
-        key, ttl_s = self._keys.pop(node)
-        try:
-            await store.put(key, value, ttl_s)
-        except Exception as error:  # noqa: BLE001 - a broken cache must not fail a node
-            self._log(node, f"the result is not cached: {error}")
 
     def _stop(self, state: NodeState) -> None:
         task = self._tasks.pop(state, None)
         if task is not None:
-            self._unwinding[task] = state.node.id
-            task.add_done_callback(lambda done: self._unwinding.pop(done, None))
+            self._unwinding.add(task, state.node.id)
             task.cancel()
 
     def emit(self, event: Event) -> None:
         """Tell every listener; serve those who wait for a node."""
+        if self._recorder is not None:
+            self._recorder.hear(event)
         if type(event) is NodeFinished:
             self._node_finished(event)
-        for listener in self._listeners:
-            try:
-                listener(event)
-            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a viewer only
-                self._listeners = [other for other in self._listeners if other is not listener]
-                self._complaints.append(f"a listener raised {error!r} and is told no more")
+        self._audience.tell(event)
 
     def _node_finished(self, event: NodeFinished) -> None:
         for waiter in self._waiters.pop(event.node, ()):
             if not waiter.done():
                 waiter.set_result(event.outcome)
-        if event.node in self._keys and self._store is not None:
-            if event.outcome.ok and not event.outcome.via:
-                keeping = self._keep(event.node, event.outcome.value, self._store)
-                task = self._loop.create_task(keeping)
-                self._unwinding[task] = event.node
-                task.add_done_callback(lambda done: self._unwinding.pop(done, None))
-            else:
-                del self._keys[event.node]
+        if self._reuse is not None and (keeping := self._reuse.ended(event)) is not None:
+            self._unwinding.add(self._loop.create_task(keeping), event.node)
 
     def _log(self, node: NodeId, text: str) -> None:
         self.emit(NodeLogged(node, text, self.elapsed_s))
@@ -325,10 +336,11 @@ class Run:
 
     def _announce(self) -> None:
         wall = self._clock.wall().isoformat(timespec="milliseconds")
-        limits = dict(self._options.limits)
-        if self._options.max_concurrency is not None:
-            limits[""] = self._options.max_concurrency
-        self.emit(RunStarted(self.id, self._graph.name, wall, self._graph.infos, limits))
+        limits = self._options.slots
+        if self._recall is not None and self._recall.part > 1:
+            self.emit(RunResumed(self.id, self._recall.part, wall, self.elapsed_s))
+        infos = self._graph.infos
+        self.emit(RunStarted(self.id, self._graph.name, wall, infos, limits, self.elapsed_s))
 
     def _crash(self, error: BaseException) -> None:
         if not self._done.done():
@@ -342,23 +354,29 @@ class Run:
             await self._close()
         finally:
             result = self._conclude()
+            if self._recorder is not None:
+                result = await self._recorded(self._recorder, result)
         return result
+
+    async def _recorded(self, recorder: Recorder, result: RunResult) -> RunResult:
+        """`result`, as soon as it is in the journal, or with the reason why it cannot be."""
+        lost = await recorder.close()
+        if lost is None or self._scheduler.ended_by == lost.failure():
+            return result
+        return replace(result, reasons=(*result.reasons, str(lost)))
 
     async def _close(self) -> None:
         """Cancel what is left and wait for it within the grace period."""
         for state in list(self._tasks):
             self._stop(state)
         self._alarm.close()
-        if self._unwinding:
-            await all_done(list(self._unwinding), self._options.grace_s, self._clock)
+        await self._unwinding.wait(self._options.grace_s, self._clock)
 
     def _conclude(self) -> RunResult:
-        for task in self._unwinding:
-            task.cancel()  # once more: it may have been a store that did not answer
-        leaked = tuple(sorted(set(self._unwinding.values())))
+        leaked = self._unwinding.give_up()
         states = self._scheduler.states
         status, said = verdict(states, self._graph.keep, self._scheduler.ended_by)
-        said = [*self._scheduler.reasons, *said, *self._complaints]
+        said = [*self._scheduler.reasons, *said, *self._audience.complaints]
         if leaked:
             said.append(f"still running after cancellation: {', '.join(leaked)}")
         result = RunResult(
@@ -371,7 +389,7 @@ class Run:
             leaked,
         )
         self.emit(RunFinished(result.status, result.usage, result.reasons, result.wall_s, leaked))
-        self._listeners = []  # what still runs is heard no more
+        self._audience.close()  # what still runs is heard no more
         return result
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.core.errors import BudgetExceeded, Cancelled, DeadlineExceeded, Failure, NodeTimeout
-from weft.core.events import BudgetReached, HumanAnswered, NodeSpent
+from weft.core.events import BudgetReached, NodeSpent
 from weft.core.ids import NodeId
 from weft.core.values import Usage
 from weft.engine.commands import (
@@ -16,6 +16,8 @@ from weft.engine.commands import (
     CancelRequested,
     Command,
     Fired,
+    JournalLost,
+    Looked,
     Raised,
     Returned,
     SetTimer,
@@ -26,19 +28,21 @@ from weft.engine.lifecycle import Lifecycle
 from weft.engine.node import Ask, Node
 from weft.engine.options import RunOptions
 from weft.engine.outlook import Outlook
+from weft.engine.recall import Recall
 from weft.engine.state import Account, NodeState, Phase
 
+_NO_USAGE = Usage()
 _UNDER_WAY = frozenset((Phase.RUNNING, Phase.WAITING, Phase.ASKING))
 
 
 class Scheduler:
     """One run's decisions: note what happened, tell who waited for it, start whoever may start."""
 
-    def __init__(self, graph: Graph, options: RunOptions) -> None:
+    def __init__(self, graph: Graph, options: RunOptions, recall: Recall | None = None) -> None:
         self.ended_by: Failure | None = None
         self.reasons: list[str] = []
         self._options = options
-        self._nodes = Lifecycle(graph, options)
+        self._nodes = Lifecycle(graph, options, recall)
         self._outlook = Outlook(self._nodes.frontier, self._nodes.ledger)
 
     @property
@@ -61,11 +65,12 @@ class Scheduler:
         """True once every node has its outcome."""
         return not self._nodes.open
 
-    def begin(self) -> list[Command]:
-        """The first commands of the run, at time 0."""
+    def begin(self, now_s: float = 0.0) -> list[Command]:
+        """The first commands of the run, or of the part of it that begins `now_s` into it."""
         nodes = self._nodes
+        nodes.now = now_s
         if self._options.deadline_s is not None:
-            nodes.out.append(SetTimer(None, 0, "deadline", self._options.deadline_s))
+            nodes.out.append(SetTimer(None, 0, "deadline", self._options.deadline_s - now_s))
         if nodes.ledger.run is not None:
             nodes.watch_seconds(nodes.ledger.run)
         nodes.begin()
@@ -98,8 +103,19 @@ class Scheduler:
         nodes = self._nodes
         nodes.now = now_s
         nodes.out.append(NodeSpent(state.node.id, usage, now_s))
-        for account in nodes.ledger.charge(state, usage, now_s):
-            self._budget_reached(account)
+        self._charge(state, usage, now_s)
+        return nodes.settle()
+
+    def looked(self, found: Sequence[Looked], now_s: float) -> list[Command]:
+        """What was found out about nodes that are about to start."""
+        nodes = self._nodes
+        nodes.now = now_s
+        for each in found:
+            usage = nodes.looked(each)
+            if usage is not None and usage != _NO_USAGE:
+                nodes.out.append(NodeSpent(each.state.node.id, usage, now_s, recalled=True))
+                self._charge(each.state, usage, now_s)
+            nodes.tell()
         return nodes.settle()
 
     def rest(self, state: NodeState, until: NodeState, now_s: float) -> list[Command]:
@@ -133,14 +149,19 @@ class Scheduler:
                 self._seconds_up(self._nodes.ledger.run)
             case Fired(state=state, epoch=epoch, kind=kind) if state is not None:
                 self._timer(state, epoch, kind)
+            case JournalLost(failure=failure):
+                self._end_run(failure)
             case CancelRequested(reason=reason, node=None):
                 self._end_run(Cancelled(reason).failure())
             case CancelRequested(reason=reason, node=node) if node in self.states:
                 state = self.states[node]
                 self._nodes.cancel([*state.inside(), state], Cancelled(reason).failure())
             case Answered(node=node, value=value) if node in self.questions:
-                self._nodes.out.append(HumanAnswered(node, self._nodes.now))
                 self._nodes.answered(self.states[node], value)
+
+    def _charge(self, state: NodeState, usage: Usage, now_s: float) -> None:
+        for account in self._nodes.ledger.charge(state, usage, now_s):
+            self._budget_reached(account)
 
     def _timer(self, state: NodeState, epoch: int, kind: str) -> None:
         if kind == "retry" and epoch == state.epoch:

@@ -50,9 +50,9 @@ class Growth:
 
     __slots__ = ("count", "decided", "free", "grow", "queue")
 
-    def __init__(self, grow: Grow) -> None:
+    def __init__(self, grow: Grow, count: JoinCount) -> None:
         self.grow = grow
-        self.count = JoinCount(grow.join, grow.results)
+        self.count = count
         self.decided = False
         self.free = len(grow.results) if grow.width is None else grow.width
         self.queue: deque[NodeState] = deque()

@@ -1,0 +1,57 @@
+"""Which nodes that have all they need may start now: slots, and the widths of growing nodes.
+
+Starts nothing itself; hands out those that may, in order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from weft.engine.options import RunOptions
+from weft.engine.slots import Slots
+from weft.engine.state import Growth, NodeState, Phase
+
+
+class Admission:
+    """The way from ready to started."""
+
+    def __init__(self, options: RunOptions) -> None:
+        self._slots = Slots(options.max_concurrency, options.limits)
+        self._ready: deque[NodeState] = deque()
+        self.give = self._slots.give
+
+    def enqueue(self, state: NodeState) -> None:
+        """`state` has all it needs: it starts when its parent's width and the slots allow."""
+        gate = state.parent.growth if state.parent is not None else None
+        if gate is not None and state.node.id in gate.count.sources:
+            if gate.free == 0:
+                state.phase = Phase.QUEUED
+                gate.queue.append(state)
+                return
+            gate.free -= 1
+            state.gate = gate
+        self.line_up(state)
+
+    def line_up(self, state: NodeState) -> None:
+        """`state` starts as soon as there is a slot."""
+        state.phase = Phase.QUEUED
+        if self._slots.take(state):
+            self._ready.append(state)
+
+    def open_gate(self, growth: Growth) -> None:
+        """One of the nodes that `growth` counts has ended: another may go."""
+        growth.free += 1
+        while growth.queue and growth.free:
+            following = growth.queue.popleft()
+            if following.phase is Phase.QUEUED:
+                growth.free -= 1
+                following.gate = growth
+                self.line_up(following)
+
+    def next(self) -> NodeState | None:
+        """Who starts now; it holds its slots, and has perhaps stopped waiting meanwhile."""
+        return self._ready.popleft() if self._ready else self._slots.admit()
+
+    def close(self) -> None:
+        """Nobody starts any more."""
+        self._ready.clear()

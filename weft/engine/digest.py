@@ -1,0 +1,49 @@
+"""What tells a node's work and inputs from any other: by this an earlier outcome is recognised."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from weft.core.ids import NodeId
+from weft.engine.caching import content
+from weft.engine.commands import Look, Looked
+from weft.engine.delivery import inputs
+from weft.engine.recall import Recall
+from weft.engine.state import NodeState
+
+_HEX = 32  # digits of SHA-256: 128 bits
+
+
+def look_up(look: Look, recall: Recall, states: Mapping[NodeId, NodeState]) -> Looked:
+    """The digest of a node that is about to start, and what is known of it."""
+    state, argument = look
+    its = digest(state, argument, states)
+    return Looked(state, argument, its, recall.outcome(state.node.id, its))
+
+
+def digest(
+    state: NodeState, argument: Mapping[str, Any], states: Mapping[NodeId, NodeState]
+) -> str:
+    """In hexadecimal, of the node's identity and what it receives; "" where that has no content.
+
+    What comes over a streaming edge stands for its source, whether it comes item by item or, since
+    the source has ended, as a list. A foreign object among the inputs has no content.
+    """
+    node = state.node
+    streams = [edge for edge in node.edges if edge.stream and edge.name in argument]
+    if streams:
+        argument = dict(argument)
+        for edge in streams:
+            source = states[edge.source]
+            argument[edge.name] = [edge.source, digest(source, inputs(source, states), states)]
+    if not argument:
+        text = node.identity
+    else:
+        try:
+            text = json.dumps([node.identity, content(argument)])
+        except Exception:  # noqa: BLE001 - a foreign class may raise anything when it is looked at
+            return ""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HEX]

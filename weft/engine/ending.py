@@ -1,0 +1,94 @@
+"""How nodes end: with an outcome of their own, or cancelled, one by one or all with the run.
+
+Commands and events pile up in `out`. Knows neither how nodes start nor who waits for them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from weft.core.errors import Cancelled, Failure
+from weft.core.events import NodeFinished, Outcome
+from weft.core.ids import NodeId
+from weft.engine.admission import Admission
+from weft.engine.commands import ClearTimers, Command, Stop
+from weft.engine.frontier import Frontier, needed
+from weft.engine.graph import Graph
+from weft.engine.node import Ask
+from weft.engine.options import RunOptions
+from weft.engine.recall import Recall
+from weft.engine.state import NodeState, Phase
+
+
+class Ending:
+    """The nodes of one run, as far as they end. `now` is set before each call."""
+
+    def __init__(self, graph: Graph, options: RunOptions, recall: Recall | None) -> None:
+        self.now = 0.0
+        self.open = len(graph.nodes)
+        self.out: list[Command] = []
+        self.questions: dict[NodeId, Ask] = {}
+        self.frontier = Frontier(recall)
+        self._graph = graph
+        self._admission = Admission(options)
+        self._ended: deque[NodeState] = deque()
+        self._run_ended = False
+
+    @property
+    def states(self) -> dict[NodeId, NodeState]:
+        """Every node of the run; read only."""
+        return self.frontier.states
+
+    def cancel(self, states: Iterable[NodeState], failure: Failure) -> None:
+        """End `states`, which include what is inside them, as cancelled."""
+        for state in states:
+            if state.phase is Phase.ENDED:
+                continue
+            self._admission.give(state)
+            self.stop(state)
+            end = Outcome("cancelled", None, failure, state.attempt)
+            told = NodeFinished(state.node.id, end, self.now, run_ended=self._run_ended)
+            self._finish(state, end, told)
+
+    def stop(self, state: NodeState) -> None:
+        """Stop the work of `state`, if it runs."""
+        if state.phase is Phase.RUNNING:
+            self.out.append(Stop(state))
+
+    def _let_go(self, decided: NodeState) -> None:
+        """Cancel the branches that `decided` no longer waits for and nobody else needs."""
+        failure = Cancelled(f"{decided.node.id} was decided without it").failure()
+        doubtful = self.frontier.sources(decided)
+        while doubtful:
+            state = doubtful.pop()
+            if state.phase is Phase.ENDED or state.node.id in self._graph.keep:
+                continue
+            if not needed(state, besides=decided):
+                state.tolerated = True
+                self.cancel([*state.inside(), state], failure)
+                doubtful += self.frontier.sources(state)
+
+    def end_all(self, failure: Failure) -> None:
+        """Cancel every node that has not ended."""
+        self._run_ended = True
+        self.cancel(reversed(list(self.states.values())), failure)
+        self._ended.clear()
+        self._admission.close()
+
+    def _finish(self, state: NodeState, outcome: Outcome, told: NodeFinished | None = None) -> None:
+        self._clear(state)
+        state.phase = Phase.ENDED
+        state.epoch += 1
+        state.outcome = outcome
+        self.open -= 1
+        self.out.append(told or NodeFinished(state.node.id, outcome, self.now))
+        self._ended.append(state)
+
+    def _clear(self, state: NodeState) -> None:
+        policy = state.node.policy
+        timed = policy.timeout_s is not None or policy.limit is not None
+        if timed or state.phase is Phase.BACKOFF:
+            self.out.append(ClearTimers(state))
+        if state.phase is Phase.ASKING:
+            self.questions.pop(state.node.id, None)

@@ -1,0 +1,63 @@
+"""What waits to be written to a journal. Pieces of one stream that follow each other become one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from weft.core.calls import ModelStreamed
+from weft.core.events import NodeStreamed
+from weft.core.ports.journal import Record
+
+_LARGEST = 256  # pieces that become one: a text that grew by one piece each time would be copied
+
+
+class Waiting:
+    """Records in order. `ended` says that one of them should not wait for long."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self._streams: dict[tuple[str, str], tuple[int, list[NodeStreamed | ModelStreamed]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def add(self, record: Record) -> None:
+        """Take the next record."""
+        if isinstance(record, NodeStreamed | ModelStreamed):
+            self._add_piece(record)
+        else:
+            if self._streams:
+                self._join_pieces()
+            self.records.append(record)
+
+    def take(self) -> list[Record]:
+        """Everything, in order; nothing waits any more."""
+        if self._streams:
+            self._join_pieces()
+        records, self.records = self.records, []
+        return records
+
+    def _add_piece(self, piece: NodeStreamed | ModelStreamed) -> None:
+        stream = piece.node, piece.call if isinstance(piece, ModelStreamed) else ""
+        known = self._streams.get(stream)
+        if known is None or len(known[1]) >= _LARGEST:
+            self._streams[stream] = len(self.records), [piece]
+            self.records.append(piece)
+        else:
+            known[1].append(piece)
+
+    def _join_pieces(self) -> None:
+        for place, pieces in self._streams.values():
+            if len(pieces) > 1:
+                self.records[place] = _joined(pieces)
+        self._streams.clear()
+
+
+def _joined(pieces: list[NodeStreamed | ModelStreamed]) -> Record:
+    first = pieces[0]
+    if isinstance(first, NodeStreamed):
+        told = [piece for piece in pieces if isinstance(piece, NodeStreamed)]
+        text = "".join(piece.text for piece in told)
+        return replace(first, text=text, tokens=sum(piece.tokens for piece in told))
+    deltas = [d for piece in pieces if isinstance(piece, ModelStreamed) for d in piece.deltas]
+    return replace(first, deltas=tuple(deltas))

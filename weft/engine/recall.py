@@ -1,0 +1,83 @@
+"""What an earlier part of a run came to, as far as a new one may build on it.
+
+Knows no journal and reads nothing: whoever implements it has looked before the run begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from weft.core.errors import Failure
+from weft.core.events import Outcome
+from weft.core.ids import NodeId
+from weft.core.ports import Entry
+from weft.core.values import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What is known of one node that had started.
+
+    `outcome`: how it ended; it ends so again, and neither it nor what is inside it runs. None: it
+    had not ended, and runs. `usage`: what that consumed, in the node and all inside it; it is
+    charged again, so that a run costs what it costs undisturbed. What a lost attempt had consumed
+    before the process died is not known to any budget: its work is done, and charged, anew.
+
+    Of a node that had not ended: `failed_attempts` were over (they count, and are not repeated),
+    with `gave_up` as the last one's failure when its retries were used up.
+
+    `whole`: false for the value of a map that lacks the items left out on purpose; where its items
+    are streamed it grows again, so that they keep their numbers.
+    """
+
+    outcome: Outcome | None
+    usage: Usage = field(default_factory=Usage)
+    failed_attempts: int = 0
+    gave_up: Failure | None = None
+    whole: bool = True
+
+
+class Recall(Protocol):
+    """The earlier parts of a run, or another run whose ends hold for this one too.
+
+    Its methods are quick, and the same question always has the same answer.
+    """
+
+    @property
+    def part(self) -> int:
+        """Which process of the run this is, from 1. A new run that builds on another is a first."""
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds of the run that have passed in earlier parts; 0 in a first."""
+
+    def outcome(self, node: NodeId, digest: str) -> Recalled | None:
+        """What is known of `node`, which is now the work and has the inputs that `digest` tells."""
+
+    def winners(self, node: NodeId, among: Collection[NodeId]) -> tuple[NodeId, ...] | None:
+        """Which of the branches `among` a join of `node` was decided for, if it was."""
+
+    def answer(self, node: NodeId, number: int) -> Entry | None:
+        """What a person answered to the question of `node`, the `number`-th from 0."""
+
+
+class _Nothing:
+    """A run that builds on nothing."""
+
+    part = 1
+    elapsed_s = 0.0
+
+    def outcome(self, node: NodeId, digest: str) -> None:
+        del node, digest
+
+    def winners(self, node: NodeId, among: Collection[NodeId]) -> None:
+        del node, among
+
+    def answer(self, node: NodeId, number: int) -> None:
+        del node, number
+
+
+NOTHING: Final[Recall] = _Nothing()
+"""No earlier part. A recorded run has it, so that its nodes are told apart by their digests."""

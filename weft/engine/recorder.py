@@ -1,0 +1,261 @@
+"""Writes what happens in one run to its journal, as soon as its durability asks for.
+
+Knows the journal as a port, and of the run only what lets it go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Literal, Protocol, TypeVar
+
+from weft.core.calls import CallEvent
+from weft.core.errors import Failure, StoreError
+from weft.core.events import (
+    Event,
+    HumanAnswered,
+    HumanAsked,
+    JoinDecided,
+    NodeFinished,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+)
+from weft.core.ids import RunId
+from weft.core.ports import Clock, Timer
+from weft.core.ports.journal import Journal, Letter, Record
+from weft.engine.commands import Start
+from weft.engine.letters import Addressee, Letters
+from weft.engine.pieces import Waiting
+
+T = TypeVar("T")
+Durability = Literal["none", "exit", "async", "sync"]
+"""When what happened is in the journal.
+
+sync    before anything is started that builds on it
+async   soon: within some 20 ms
+exit    at the end of the run, when a person is asked, and around calls that must not be repeated
+none    never
+"""
+
+_SOON_S: Final = 0.02
+_LOOK_S: Final = 0.25
+_CROWDED: Final = 20_000
+_WEIGHTY: Final = frozenset(
+    (RunStarted, RunResumed, NodeFinished, JoinDecided, HumanAsked, HumanAnswered, RunFinished)
+)
+
+
+class Recorded(Addressee, Protocol):
+    """The run that is recorded."""
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run started, in all its parts."""
+
+    def start(self, starts: Sequence[Start]) -> None:
+        """Start what had to wait until it was recorded why."""
+
+    def journal_lost(self, failure: Failure) -> None:
+        """Nothing can be recorded any more."""
+
+
+class Recorder:
+    """The record of one run, whose right to write (see `Journal.begin`, `claim`) its maker has.
+
+    A journal that says that it is `quick` is written to in the event loop, others in a thread of
+    their own. `redact` takes out of a record what must not be kept. Once the journal cannot be
+    written to, nothing more is recorded, and the run is told to end.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        run: RunId,
+        durability: Durability = "sync",
+        *,
+        redact: Callable[[Record], Record] | None = None,
+    ) -> None:
+        self.lost: StoreError | None = None
+        self._journal = journal
+        self._run = run
+        self._durability = durability
+        self._redact = redact
+        self._in_loop = durability != "async" and bool(getattr(journal, "quick", False))
+        self._letters = Letters(journal, run)
+        self._waiting = Waiting()
+        self._weighty = False
+        self._held: list[Start] = []
+        self._writing: asyncio.Future[None] | None = None
+        self._timers: dict[float, Timer] = {}
+        self._thread: ThreadPoolExecutor | None = None
+        self._host: Recorded | None = None
+        self._clock: Clock | None = None
+
+    # -- what happens ------------------------------------------------------------------------
+
+    def begin(self, host: Recorded, clock: Clock) -> None:
+        """The run begins."""
+        self._host, self._clock = host, clock
+        if self._durability != "none":
+            self._later(_LOOK_S, self._look)
+
+    @property
+    def now_s(self) -> float:
+        """Seconds of the run, those of its earlier parts included; 0 before it begins."""
+        return 0.0 if self._host is None else self._host.elapsed_s
+
+    def hear(self, event: Event) -> None:
+        """Take the next event of the run."""
+        self._add(event)
+        kind = type(event)
+        if kind in _WEIGHTY:
+            self._weighty |= self._durability == "sync" or kind is HumanAsked
+            if isinstance(event, HumanAsked) and self._host is not None:
+                self._letters.asked(event.node, self._host)
+
+    async def write(self, event: CallEvent, durable: bool = False) -> None:
+        """Take what passes the border. `durable`: it is in the journal when this returns.
+
+        Raises: `StoreError` where it cannot be.
+        """
+        self._add(event)
+        if durable and self._durability != "none":
+            await self._flush()
+            if self.lost is not None:
+                raise self.lost
+
+    def commit(self, starts: Sequence[Start]) -> None:
+        """A turn of the run is over: let `starts` start, as soon as it is durable enough."""
+        if self.lost is not None:
+            return
+        if not self._weighty and not self._held:
+            self._release(starts)
+        elif self._in_loop:
+            self._append_now()
+            self._release(starts)
+        else:
+            self._held += starts
+            self._submit()
+
+    async def close(self) -> StoreError | None:
+        """Write the rest; what kept it from that, if anything did. Nothing is heard any more."""
+        for timer in self._timers.values():
+            timer.cancel()
+        if self._durability != "none":
+            await self._flush()
+        self._host = None
+        if self._thread is not None:
+            self._thread.shutdown(wait=False)
+        return self.lost
+
+    # -- how it is written -------------------------------------------------------------------
+
+    def _add(self, record: Record) -> None:
+        if self.lost is not None or self._durability == "none":
+            return
+        self._waiting.add(record)
+        if self._durability == "async":
+            self._later(_SOON_S, self._submit)
+            self._weighty |= len(self._waiting) > _CROWDED
+
+    def _release(self, starts: Sequence[Start]) -> None:
+        if starts and self.lost is None and self._host is not None:
+            self._host.start(starts)
+
+    def _append_now(self) -> None:
+        """Write what waits, in the event loop."""
+        self._weighty = False
+        if self._waiting and self.lost is None:
+            try:
+                self._append(self._waiting.take())
+            except Exception as error:  # noqa: BLE001 - whatever a journal or a value raises
+                self._lose(error)
+
+    def _submit(self) -> None:
+        """Write what waits, in the thread: one batch at a time, the next when it is done."""
+        if self._writing is not None or self.lost is not None:
+            return
+        self._weighty = False
+        starts, self._held = self._held, []
+        if not self._waiting:
+            self._release(starts)
+            return
+        self._writing = self._in_thread(self._append, self._waiting.take())
+        self._writing.add_done_callback(lambda done: self._written(done, starts))
+
+    def _written(self, done: asyncio.Future[None], starts: Sequence[Start]) -> None:
+        self._writing = None
+        if (error := done.exception()) is not None:
+            self._lose(error)
+        self._release(starts)
+        if self._weighty or self._held:
+            self._submit()
+
+    async def _flush(self) -> None:
+        """Write everything that waits now."""
+        if self._in_loop:
+            self._append_now()
+            return
+        for _ in range(2):  # what is being written now, and what waits
+            self._submit()
+            if self._writing is None:
+                return
+            await asyncio.wait([self._writing])
+
+    def _append(self, records: Sequence[Record]) -> None:
+        if self._redact is not None:
+            records = [self._redact(record) for record in records]
+        self._journal.append(self._run, records)
+
+    def _lose(self, error: BaseException) -> None:
+        told = error if isinstance(error, StoreError) else StoreError(repr(error))
+        if self.lost is None:
+            self.lost = StoreError(f"the run cannot be recorded: {told.message}", hint=told.hint)
+            self.lost.__cause__ = error
+            if self._host is not None:
+                self._host.journal_lost(self.lost.failure())
+
+    # -- what happens in time ----------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Let those who watch see what happened; see what they wrote."""
+        if self._in_loop:
+            if self._durability != "exit":
+                self._append_now()
+            try:
+                self._deliver(self._letters.look())
+            except StoreError as error:
+                self._lose(error)
+            return
+        if self._durability != "exit":
+            self._submit()
+        self._in_thread(self._letters.look).add_done_callback(self._looked)
+
+    def _looked(self, done: asyncio.Future[Sequence[Letter]]) -> None:
+        error = done.exception()
+        if error is None:
+            self._deliver(done.result())
+        else:
+            self._lose(error)
+
+    def _deliver(self, letters: Sequence[Letter]) -> None:
+        if self._host is not None and self.lost is None:
+            self._letters.deliver(letters, self._host)
+            self._later(_LOOK_S, self._look)
+
+    def _later(self, delay_s: float, act: Callable[[], None]) -> None:
+        if delay_s in self._timers or self._clock is None:
+            return
+
+        def fire() -> None:
+            del self._timers[delay_s]
+            act()
+
+        self._timers[delay_s] = self._clock.call_later(delay_s, fire)
+
+    def _in_thread(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="weft-journal")
+        return asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
