@@ -19,17 +19,30 @@ from weft.core.values import Denoised, Speculated, Usage
 Status = Literal["succeeded", "failed", "skipped", "cancelled"]
 Via = Literal["", "cache", "default", "fallback"]
 RunStatus = Literal["succeeded", "partial", "failed", "cancelled"]
+JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """What a viewer needs to draw a node: its kind, what it waits for, what slot it takes."""
+    """What a reader needs to draw a node, and to schedule it again: kind, inputs, slot, join.
+
+    `streams` are those of `sources` whose items it takes one by one. `join` is the join's mode,
+    `quorum` its k; `cancels`: it cancels the branches it does not need. `attempts` at most are
+    made. `weight` is the expected duration, `spends` says that budgets are charged.
+    """
 
     id: NodeId
     kind: str
     sources: tuple[NodeId, ...] = ()
     resource: str | None = None
     parent: NodeId | None = None
+    streams: tuple[NodeId, ...] = ()
+    join: JoinMode = "all"
+    quorum: int = 1
+    cancels: bool = False
+    attempts: int = 1
+    weight: float = 1.0
+    spends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +93,20 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class GraphGrew:
-    """`parent` appended `nodes` while the run was going on."""
+    """`parent` appended `nodes` while the run was going on.
+
+    `results`: it paused until those of them are joined as `join` says, at most `width` of them
+    under way at once; `items` are offered to streaming edges. None: its work goes on meanwhile.
+    """
 
     parent: NodeId
     nodes: tuple[NodeInfo, ...]
     at_s: float
+    results: tuple[NodeId, ...] | None = None
+    join: JoinMode = "all"
+    quorum: int = 1
+    width: int | None = None
+    items: bool = False
 
 
 @dataclass(frozen=True, slots=True)

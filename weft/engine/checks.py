@@ -9,8 +9,9 @@ from graphlib import TopologicalSorter
 from typing import get_args
 
 from weft.core.errors import CycleError, DuplicateName, JoinError, UnknownReference
+from weft.core.events import JoinMode
 from weft.core.ids import NodeId, parent_of
-from weft.engine.node import Grow, Join, JoinMode, Node
+from weft.engine.node import Grow, Join, Node
 
 _MODES = get_args(JoinMode)
 

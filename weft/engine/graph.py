@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from weft.core.errors import UnknownReference
-from weft.core.events import NodeInfo
+from weft.core.events import GraphGrew, NodeInfo
 from weft.core.ids import NodeId
 from weft.engine.checks import check
-from weft.engine.node import Node
+from weft.engine.node import Grow, Node
 
 
 class Graph:
@@ -52,7 +52,28 @@ def ranks(nodes: Sequence[Node], order: Sequence[NodeId], base: float = 0.0) -> 
 
 
 def info(node: Node, parent: NodeId | None = None) -> NodeInfo:
-    """What viewers need to know of `node`."""
+    """What readers of events need to know of `node`."""
+    edges, policy, join = node.edges, node.policy, node.join
     return NodeInfo(
-        node.id, node.kind, tuple(edge.source for edge in node.edges), node.policy.resource, parent
+        node.id,
+        node.kind,
+        tuple([edge.source for edge in edges]),
+        policy.resource,
+        parent,
+        tuple([edge.source for edge in edges if edge.stream]),
+        join.mode,
+        join.k,
+        join.cancel_rest,
+        1 if policy.retry is None else policy.retry.attempts,
+        policy.weight,
+        policy.spends,
     )
+
+
+def grew(parent: NodeId, nodes: Sequence[Node], grow: Grow | None, now_s: float) -> GraphGrew:
+    """The event of nodes that `parent` appended: by `grow`, or while its work goes on."""
+    infos = tuple([info(node, parent) for node in nodes])
+    if grow is None:
+        return GraphGrew(parent, infos, now_s)
+    join = grow.join
+    return GraphGrew(parent, infos, now_s, grow.results, join.mode, join.k, grow.width, grow.items)

@@ -11,7 +11,6 @@ from typing import Any
 
 from weft.core.errors import Cancelled, Failure, WeftError, convert
 from weft.core.events import (
-    GraphGrew,
     HumanAnswered,
     HumanAsked,
     JoinDecided,
@@ -32,7 +31,7 @@ from weft.engine.commands import Command, Look, Looked, SetTimer, Start
 from weft.engine.delivery import inputs, joined
 from weft.engine.ending import Ending
 from weft.engine.frontier import Decided
-from weft.engine.graph import Graph, info, ranks
+from weft.engine.graph import Graph, grew, ranks
 from weft.engine.join import DECIDED_EARLY, Verdict
 from weft.engine.ledger import Ledger
 from weft.engine.node import Ask, Grow, Inputs, Join, Node, Skip
@@ -92,10 +91,13 @@ class Lifecycle(Ending):
         return ranks(nodes, order, parent.rank)
 
     def _append(
-        self, parent: NodeState, nodes: Sequence[Node], longest: Mapping[NodeId, float]
+        self,
+        parent: NodeState,
+        nodes: Sequence[Node],
+        longest: Mapping[NodeId, float],
+        grow: Grow | None = None,
     ) -> None:
-        scope = parent.node.id
-        self.out.append(GraphGrew(scope, tuple(info(n, scope) for n in nodes), self.now))
+        self.out.append(grew(parent.node.id, nodes, grow, self.now))
         self.open += len(nodes)
         self._decide(self.frontier.add(nodes, longest, parent))
 
@@ -215,7 +217,7 @@ class Lifecycle(Ending):
             self.attempt_failed(state, convert(error, state.node.id))
             return
         state.growth = growth
-        self._append(state, grow.nodes, longest)
+        self._append(state, grow.nodes, longest, grow)
         self._decide(self.frontier.grew(state))
         verdict = growth.count.start()
         if verdict is not None:

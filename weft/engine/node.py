@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, Protocol
 
 from weft.core.budget import Budget
 from weft.core.errors import Failure
-from weft.core.events import Outcome
+from weft.core.events import JoinMode, Outcome
 from weft.core.ids import NodeId
 from weft.core.ports import Program
 from weft.core.values import Denoised, Speculated, Usage
@@ -127,9 +127,6 @@ class Edge:
     source: NodeId
     name: str = ""
     stream: bool = False
-
-
-JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 
 
 @dataclass(frozen=True, slots=True)
