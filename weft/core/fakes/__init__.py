@@ -1,6 +1,7 @@
 """Fakes of every port: real enough for a user's own tests, small enough to read."""
 
 from weft.core.fakes.clock import FakeClock
+from weft.core.fakes.journal import MemoryJournal
 from weft.core.fakes.model import FakeModel, Reply
 from weft.core.fakes.store import MemoryStore
 from weft.core.fakes.token_model import TokenModel, TokenReply
@@ -10,6 +11,7 @@ __all__ = [
     "FakeClock",
     "FakeModel",
     "FakeTools",
+    "MemoryJournal",
     "MemoryStore",
     "Reply",
     "TokenModel",

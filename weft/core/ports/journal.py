@@ -100,10 +100,17 @@ class Journal(Protocol):
         """Take a run that is there, to go on with it. Raises: `RunBusy`, `UnknownReference`."""
 
     def append(self, run: RunId, records: Sequence[Record]) -> None:
-        """Add `records` in order: all or none, and not lost by the death of the process."""
+        """Add `records` in order: all or none, and not lost by the death of the process.
+
+        The run must have been begun or claimed with this object. A `RunResumed` begins the part
+        that it names. What failed may be tried again: nothing of it was added.
+        """
 
     def header(self, run: RunId) -> RunHeader:
         """What the run was. Raises: `UnknownReference`, with the closest ids."""
+
+    def summary(self, run: RunId) -> RunSummary:
+        """The run in one line. Raises: `UnknownReference`."""
 
     def runs(self, *, flow: str | None = None, limit: int | None = None) -> Sequence[RunSummary]:
         """The runs, the latest first."""
@@ -121,7 +128,11 @@ class Journal(Protocol):
         """Leave a letter for whoever has the run, or will have it."""
 
     def letters(self, run: RunId) -> Sequence[Letter]:
-        """Take the letters of a run, in the order they were sent; each is given out once."""
+        """Take the letters of a run, in the order they were sent; each is given out once.
+
+        Whoever claims the run later gets those again of which no record says that they were heeded:
+        that their node was answered or ended, or that the run did.
+        """
 
     def prune(
         self,
@@ -131,7 +142,13 @@ class Journal(Protocol):
         max_bytes: int | None = None,
         runs: Sequence[RunId] | None = None,
     ) -> Pruned:
-        """Remove runs that nobody has: the oldest beyond what is allowed, or those named."""
+        """Remove runs that nobody has: the oldest beyond what is allowed, or those named.
+
+        Raises: `UnknownReference`, and `RunBusy` when somebody has a named one; then none is gone.
+        """
+
+    def check(self) -> Sequence[str]:
+        """Read everything; what is damaged or missing, in sentences. Empty: all is well."""
 
     def close(self) -> None:
         """Let go of files and connections. Harmless when repeated."""

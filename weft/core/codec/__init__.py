@@ -1,0 +1,11 @@
+"""Records and their values as JSON text and back, exactly; what is not ours becomes `Opaque`.
+
+Knows nothing of where texts are kept.
+"""
+
+from weft.core.codec.opaque import Opaque, opaque_in
+from weft.core.codec.reader import decode, decode_all
+from weft.core.codec.registry import register
+from weft.core.codec.writer import encode, encode_all
+
+__all__ = ["Opaque", "decode", "decode_all", "encode", "encode_all", "opaque_in", "register"]

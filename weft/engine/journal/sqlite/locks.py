@@ -1,0 +1,119 @@
+"""Locks on files that end with the process that has them, however it ends.
+
+A process forked without a new program shares the locks of its parent. Does not know what is locked.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_TRIES = 20
+_PAUSE_S = 0.005  # somebody may be looking whether a lock is taken, which takes it for a moment
+
+
+class FileLock:
+    """A lock that this process has on the file `path`, which says who has it."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._descriptor: int | None = descriptor
+
+    def release(self) -> None:
+        """Let go, and remove the file. Harmless when repeated."""
+        if self._descriptor is not None:
+            descriptor, self._descriptor = self._descriptor, None
+            _remove(self._path, descriptor)
+
+
+def locked(path: Path) -> FileLock | None:
+    """Take the lock on `path`; None: somebody has it. Raises: `OSError`."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for tried in range(_TRIES):
+        descriptor = _taken(path)
+        if descriptor is not None:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
+            return FileLock(path, descriptor)
+        if tried + 1 < _TRIES:
+            time.sleep(_PAUSE_S)
+    return None
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody has the lock on `path`."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _try(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def holder(path: Path) -> str:
+    """Who has the lock on `path`, in words."""
+    try:
+        return path.read_text("utf-8") or "another process"
+    except (OSError, UnicodeDecodeError):
+        return "another process"
+
+
+def _taken(path: Path) -> int | None:
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        if _try(descriptor) and _is(path, descriptor):
+            return descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def _is(path: Path, descriptor: int) -> bool:
+    """False when the file was removed between its opening and its locking."""
+    try:
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    _FAR = 1 << 30  # Windows denies reading what is locked; the name of the holder is before it
+
+    def _try(descriptor: int) -> bool:
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        return True
+
+    def _remove(path: Path, descriptor: int) -> None:
+        os.close(descriptor)
+        with suppress(OSError):  # somebody has it again: Windows removes no file that is open
+            path.unlink()
+
+else:
+    import fcntl
+
+    def _try(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _remove(path: Path, descriptor: int) -> None:
+        path.unlink(missing_ok=True)  # before it is unlocked: what is then locked is another file
+        os.close(descriptor)

@@ -1,0 +1,111 @@
+"""The tables of a journal, their version, and the way from each version to the next.
+
+Does not know what is in them.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from weft.core.errors import StoreError
+from weft.engine.journal.sqlite.faults import BUSY_S, MOVE_IT, damaged
+
+OURS = 0x7765666A  # "wefj" in ASCII, in the file's header
+MIGRATIONS: Sequence[Sequence[str]] = (
+    (
+        # `no` is never used again, since files and batches are named after it.
+        """CREATE TABLE runs (no INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+        flow TEXT NOT NULL, wall TEXT NOT NULL, ended_wall TEXT NOT NULL DEFAULT '',
+        part INTEGER NOT NULL DEFAULT 1, status TEXT, header BLOB NOT NULL)""",
+        # `key`: the run's number times 2^32 plus the `seq` of the last record in the body.
+        "CREATE TABLE batches (key INTEGER PRIMARY KEY, part INTEGER NOT NULL, body BLOB NOT NULL)",
+        "CREATE TABLE blobs (no INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, body NOT NULL)",
+        """CREATE TABLE asking (run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        node TEXT NOT NULL, PRIMARY KEY (run, node))""",
+        """CREATE TABLE letters (no INTEGER PRIMARY KEY AUTOINCREMENT,
+        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        node TEXT, taken INTEGER NOT NULL DEFAULT 0, body BLOB NOT NULL)""",
+        "CREATE INDEX letters_of ON letters (run)",
+    ),
+)
+"""The statements that lead from version N, counted from 0, to N + 1. Only ever add to it."""
+
+
+def opened(
+    path: Path, *, power_safe: bool, migrations: Sequence[Sequence[str]] = MIGRATIONS
+) -> sqlite3.Connection:
+    """A connection to the journal at `path`, which is made (mode 0600) or brought up to date.
+
+    Raises: `StoreError` for a file of another program or of a newer weft, which stays as it is;
+    `sqlite3.Error`, `OSError`.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        _prepare(db, path, migrations)
+        db.execute(f"PRAGMA synchronous = {'FULL' if power_safe else 'NORMAL'}")
+        db.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _prepare(db: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]]) -> None:
+    db.execute("PRAGMA trusted_schema = OFF")  # whoever made the file
+    if _is_current(db, path, migrations):
+        return
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # heeded by empty files only
+    _patiently(db, "PRAGMA journal_mode = WAL")
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        if not _is_current(db, path, migrations):
+            _migrate(db, migrations)
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _is_current(db: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]]) -> bool:
+    version, ours = number(db, "PRAGMA user_version"), number(db, "PRAGMA application_id") == OURS
+    if not ours and (version or number(db, "SELECT count(*) FROM sqlite_master")):
+        raise StoreError(f"{path} is a database of another program", hint=MOVE_IT)
+    if version > len(migrations):
+        told = f"the journal {path} has format {version}, this weft knows {len(migrations)}"
+        raise StoreError(told, hint="use the weft that wrote it, or a newer one")
+    if ours and not version:
+        raise damaged(path, "it has no version")
+    return version == len(migrations)
+
+
+def _migrate(db: sqlite3.Connection, migrations: Sequence[Sequence[str]]) -> None:
+    for step in migrations[number(db, "PRAGMA user_version") :]:
+        for statement in step:
+            db.execute(statement)
+    db.execute(f"PRAGMA application_id = {OURS}")
+    db.execute(f"PRAGMA user_version = {len(migrations)}")
+
+
+def _patiently(db: sqlite3.Connection, statement: str) -> None:
+    # SQLite does not wait by itself where two processes turn one new file into a journal.
+    until = time.monotonic() + BUSY_S
+    while True:
+        try:
+            db.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
+def number(db: sqlite3.Connection, query: str, *parameters: object) -> int:
+    """The one number that a query gives; 0 for NULL."""
+    return int(db.execute(query, parameters).fetchone()[0] or 0)
