@@ -1,0 +1,136 @@
+"""Answers, cancellations, confirmations: what a run finds in its letter box."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.serving.ui.house import House, house
+from tests.serving.ui.scripted import APPROVAL, Script, asking_run
+from weft.core.fakes.journal import MemoryJournal
+from weft.core.ids import NodeId
+from weft.core.ports.journal import Letter
+
+GOOD = {"approve": True, "tone": "warm", "copies": 2}
+
+
+class Box:
+    """A run that asks, and the way to it."""
+
+    def __init__(self, here: House, script: Script) -> None:
+        self.here = here
+        self.script = script
+        *_, last = script.journal.records(script.run)
+        self.question = last.seq
+
+    def post(self, body: Any, **headers: str) -> httpx2.Response:
+        given = {"content-type": "application/json", **headers}
+        content = body if isinstance(body, (bytes, str)) else json.dumps(body)
+        path = f"/api/runs/{self.script.run}/letters"
+        return self.here.http.post(path, content=content, headers=given)
+
+    def answer(self, value: Any, **changes: Any) -> httpx2.Response:
+        body = {"kind": "answer", "node": "review", "question": self.question, "value": value}
+        return self.post({**body, **changes})
+
+    @property
+    def letters(self) -> list[Letter]:
+        return list(self.script.journal.letters(self.script.run))
+
+
+@pytest.fixture
+def box() -> Iterator[Box]:
+    journal = MemoryJournal()
+    script = asking_run(journal)
+    with house(journal) as here:
+        yield Box(here, script)
+
+
+def test_an_answer_that_fits_is_delivered(box: Box) -> None:
+    assert box.answer(GOOD).status_code == 202
+    assert box.letters == [Letter("answer", NodeId("review"), GOOD)]
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, {}, {**GOOD, "tone": "rude"}, {**GOOD, "copies": 0}, [GOOD]]
+)
+def test_an_answer_that_does_not_fit_is_refused(box: Box, value: Any) -> None:
+    response = box.answer(value)
+    assert response.status_code == 422
+    assert response.json()["message"].startswith("the answer does not fit")
+    assert box.letters == []
+
+
+@pytest.mark.parametrize(
+    "changes", [{"question": 1}, {"question": 10**9}, {"node": "report"}, {"node": None}]
+)
+def test_an_answer_to_what_nobody_asks_is_refused(box: Box, changes: dict[str, Any]) -> None:
+    assert box.answer(GOOD, **changes).status_code == 409
+    assert box.letters == []
+
+
+def test_a_run_and_a_node_are_cancelled(box: Box) -> None:
+    assert box.post({"kind": "cancel", "node": None}).status_code == 202
+    assert box.post({"kind": "cancel", "node": "notes[1]", "value": "late"}).status_code == 202
+    assert box.letters == [
+        Letter("cancel", None, "cancelled in the page"),
+        Letter("cancel", NodeId("notes[1]"), "late"),
+    ]
+
+
+def test_a_call_is_confirmed(box: Box) -> None:
+    assert box.post({"kind": "confirm", "node": "report", "value": "done"}).status_code == 202
+    assert box.letters == [Letter("confirm", NodeId("report"), "done")]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("", 400),
+        ("{", 400),
+        ("[]", 400),
+        ("[" * 100_000, 400),
+        ({}, 400),
+        ({"kind": "prune"}, 400),
+        ({"kind": "cancel", "node": 7}, 400),
+        ({"kind": "cancel", "node": "x" * 5_000}, 400),
+        ({"kind": "confirm", "node": "report", "value": "perhaps"}, 400),
+        ({"kind": "confirm", "node": None, "value": "done"}, 400),
+        ({"kind": "answer", "node": "review", "value": True}, 400),
+        ({"kind": "answer", "node": "review", "question": True, "value": True}, 400),
+        (b"\xff\xfe", 400),
+        ({"kind": "cancel", "node": None, "value": "x" * 300_000}, 413),
+    ],
+)
+def test_what_is_no_letter_is_refused(box: Box, body: Any, status: int) -> None:
+    assert box.post(body).status_code == status
+    assert box.letters == []
+
+
+def test_forms_of_other_pages_cannot_send_letters(box: Box) -> None:
+    """What a form may send without being asked first is never `application/json`."""
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        letter = {"kind": "cancel", "node": None}
+        assert box.post(letter, **{"content-type": kind}).status_code == 415
+    path = f"/api/runs/{box.script.run}/letters"
+    assert box.here.stranger.post(path, json={"kind": "cancel"}).status_code == 401
+    assert box.here.http.get(path).status_code == 405
+    assert box.letters == []
+
+
+def test_a_schema_that_refers_elsewhere_asks_no_other_server(box: Box) -> None:
+    script = Script(box.script.journal, "elsewhere")
+    script.ask("ask", "?", {"$ref": "http://127.0.0.1:9/schema.json"})
+    path = "/api/runs/elsewhere/letters"
+    body = {"kind": "answer", "node": "ask", "question": 1, "value": 1}
+    assert box.here.http.post(path, json=body).status_code == 422
+
+
+def test_the_schema_of_the_question_is_sent_in_full(box: Box) -> None:
+    path = f"/api/runs/{box.script.run}/details?seqs={box.question}"
+    (record,) = box.here.get(path)["records"]
+    assert json.loads(record["schema"]["text"]) == APPROVAL

@@ -1,0 +1,10 @@
+"""A web page that shows the runs of a journal, live, to the person at this machine.
+
+UiServer(journal)   binds to loopback, serves, and stops; its `url` has the key in it
+
+Reads the journal port and leaves letters; knows neither workflows nor what runs them.
+"""
+
+from weft.serving.ui.server import UiServer
+
+__all__ = ["UiServer"]

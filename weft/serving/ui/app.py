@@ -1,0 +1,53 @@
+"""The endpoints of the page, put together as one ASGI application."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from weft.core.errors import WeftError
+from weft.core.ports.journal import Journal
+from weft.serving.ui.assets import Assets
+from weft.serving.ui.changes import Changes
+from weft.serving.ui.door import Door
+from weft.serving.ui.key import Key
+from weft.serving.ui.letters import Letters
+from weft.serving.ui.problem import Refused, problem_of
+from weft.serving.ui.runs import Runs
+
+
+def application(journal: Journal, changes: Changes, key: Key, port: int) -> ASGIApp:
+    """Everything behind the door of a server on `port`."""
+    runs, assets = Runs(journal), Assets()
+    one = "/api/runs/{run}"
+    routes = [
+        Route("/api/changes", changes.stream),
+        Route("/api/runs", runs.all),
+        Route(one, runs.one),
+        Route(f"{one}/records", runs.records),
+        Route(f"{one}/details", runs.details),
+        Route(f"{one}/text/{{seq:int}}", runs.text),
+        Route(f"{one}/letters", Letters(journal).take, methods=["POST"]),
+        Route("/{name:path}", assets.file),
+    ]
+    handlers = {
+        HTTPException: _http_problem,
+        Refused: _problem,
+        WeftError: _problem,
+        Exception: _problem,
+    }
+    inner = Starlette(routes=routes, exception_handlers=handlers)
+    return Door(inner, key, port)
+
+
+async def _http_problem(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return problem_of(Refused(error.status_code, str(error.detail)))
+
+
+async def _problem(_: Request, error: Exception) -> JSONResponse:
+    return problem_of(error)

@@ -1,0 +1,97 @@
+// Keeps runs up to date with the journal: asks for the records after the last one it has.
+import { useEffect, useState } from "../base/html.js";
+import { get, runPath } from "../base/api.js";
+import { onChange } from "../base/live.js";
+import { Run } from "./fold.js";
+
+/**
+ * A run that follows the journal until `end`. `header` and `error` are set as they come.
+ * With `marks`, results come with what tells whether they are the same.
+ */
+export class Source {
+  constructor(id, marks = false) {
+    this.run = new Run(id);
+    this.marks = marks ? "&marks=1" : "";
+    this.header = null;
+    this.error = null;
+    this.listeners = new Set();
+    this.wanted = false;
+    this.busy = false;
+    this.heardAt = performance.now();
+    this.unhook = onChange(() => this.read());
+    this.read();
+  }
+
+  subscribe = (listener) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  end() {
+    this.ended = true;
+    this.unhook();
+    this.listeners.clear();
+  }
+
+  async read() {
+    this.wanted = true;
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      while (this.wanted && !this.ended) {
+        this.wanted = false;
+        await this.catchUp();
+      }
+      this.error = null;
+    } catch (error) {
+      this.error = error;
+    } finally {
+      this.busy = false;
+      this.tell();
+    }
+  }
+
+  async catchUp() {
+    const path = runPath(this.run.id);
+    for (let more = true; more && !this.ended; ) {
+      const page = await get(`${path}/records?after=${this.run.last}${this.marks}`);
+      if (page.records.length) this.heardAt = performance.now();
+      this.run.add(page);
+      more = page.more;
+      this.tell();
+    }
+    if (!this.header || this.run.changes !== this.known) this.header = await get(path);
+    this.known = this.run.changes;
+    this.run.loaded = true;
+    this.tell();
+  }
+
+  /** running, asking, interrupted, or how it ended. */
+  get standing() {
+    return this.header?.summary?.standing ?? this.run.status ?? "running";
+  }
+
+  get isLive() {
+    return ["running", "asking"].includes(this.standing);
+  }
+
+  /** Seconds of the run that have passed, also while nothing happens in it. */
+  get now() {
+    return this.run.now + (this.isLive ? (performance.now() - this.heardAt) / 1000 : 0);
+  }
+
+  tell() {
+    this.listeners.forEach((listener) => listener());
+  }
+}
+
+/** The run `id`, followed while the component is shown. */
+export function useSource(id, marks = false) {
+  const [source, setSource] = useState(null);
+  useEffect(() => {
+    const mine = new Source(id, marks);
+    setSource(mine);
+    return () => mine.end();
+  }, [id, marks]);
+  return source;
+}

@@ -1,0 +1,40 @@
+// The run in numbers, and the reasons for anything but plain success.
+import { html } from "../base/html.js";
+import { visible } from "../base/visible.js";
+import { clock, duration, money, number } from "../base/words.js";
+
+const MOST_REASONS = 5;
+
+function counts(run) {
+  const found = { total: run.nodes.size, ended: 0, failed: 0, working: 0 };
+  for (const node of run.roots) {
+    found.ended += node.inside.ended + node.isEnded;
+    found.failed += node.inside.failed + (node.state === "failed");
+    found.working += node.inside.working + ["working", "asking", "delayed"].includes(node.state);
+  }
+  return found;
+}
+
+const Figure = ({ label, children, title }) => html`<div title=${title}><dt>${label}</dt><dd>${children}</dd></div>`;
+
+export function Figures({ source }) {
+  const { run } = source;
+  const nodes = counts(run);
+  const summary = source.header?.summary;
+  const reasons = run.reasons.slice(0, MOST_REASONS);
+  return html`<dl class="figures">
+      <${Figure} label="time">${duration(source.isLive ? source.now : run.now)}<//>
+      <${Figure} label="nodes ended">${number(nodes.ended)} / ${number(nodes.total)}<//>
+      ${source.isLive && html`<${Figure} label="at work">${number(nodes.working)}<//>`}
+      ${nodes.failed > 0 && html`<${Figure} label="failed"><span class="bad">${number(nodes.failed)}</span><//>`}
+      <${Figure} label="prompt tokens">${number(run.tokens[0])}<//>
+      <${Figure} label="generated">${number(run.tokens[1])}<//>
+      ${run.tokens[2] > 0 && html`<${Figure} label="from cache">${number(run.tokens[2])}<//>`}
+      ${run.money > 0 && html`<${Figure} label="cost">${money(run.money)}<//>`}
+      ${run.parts > 1 && html`<${Figure} label="resumed">${number(run.parts - 1)}×<//>`}
+      <${Figure} label="began" title=${run.id}>${clock(source.header?.wall || run.wall)}<//>
+      ${summary && html`<${Figure} label="run"><bdi class="run-id">${visible(run.id)}</bdi><//>`}
+    </dl>
+    ${reasons.length > 0 && html`<ul class="reasons" aria-label="Why">${reasons.map((reason) => html`<li dir="auto">${visible(reason)}</li>`)}
+      ${run.reasons.length > MOST_REASONS && html`<li>and ${number(run.reasons.length - MOST_REASONS)} more</li>`}</ul>`}`;
+}

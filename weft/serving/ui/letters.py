@@ -1,0 +1,108 @@
+"""What a person at the page may do: answer a question, cancel, say what became of a call.
+
+It leaves a letter in the journal; the process that has the run takes it from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+from referencing import Registry
+from starlette.requests import Request
+
+from weft.core.events import HumanAsked
+from weft.core.ids import NodeId, RunId
+from weft.core.ports.journal import Journal, Letter
+from weft.serving.ui.problem import Refused
+from weft.serving.ui.reply import Reply
+
+_MOST_BYTES: Final = 256 * 1024
+_LONGEST_NODE: Final = 4_096
+_LONGEST_REASON: Final = 1_000
+_LONGEST_MESSAGE: Final = 300
+
+
+class Letters:
+    """The endpoint that takes letters."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def take(self, request: Request) -> Reply:
+        """Take one: 202 when it is in the journal.
+
+        {"kind": "answer", "node": N, "question": seq of the question, "value": ...}
+        {"kind": "cancel", "node": N or null, "value": a reason or null}
+        {"kind": "confirm", "node": N, "value": "done" or "repeat"}
+        """
+        run, body = RunId(request.path_params["run"]), await _body(request)
+        await asyncio.to_thread(self._send, run, body)
+        return Reply({"sent": True}, 202)
+
+    def _send(self, run: RunId, body: Mapping[str, Any]) -> None:
+        self._journal.header(run)  # raises for a run that is not there
+        node = _node(body)
+        match body.get("kind"):
+            case "answer":
+                self._check_answer(run, node, body)
+                letter = Letter("answer", node, body["value"])
+            case "cancel":
+                letter = Letter("cancel", node, _reason(body.get("value")))
+            case "confirm" if node is not None and body.get("value") in ("done", "repeat"):
+                letter = Letter("confirm", node, body["value"])
+            case _:
+                raise Refused(400, "the letter is none that a run understands")
+        self._journal.send(run, letter)
+
+    def _check_answer(self, run: RunId, node: NodeId | None, body: Mapping[str, Any]) -> None:
+        seq = body.get("question")
+        if type(seq) is not int or "value" not in body:
+            raise Refused(400, "an answer names its question and has a value")
+        found = next(iter(self._journal.records(run, seq - 1, 1)), None)
+        if (
+            found is None
+            or found.seq != seq
+            or not isinstance(found.record, HumanAsked)
+            or found.record.node != node
+        ):
+            raise Refused(409, "nobody asks that", "the page may be older than the run: reload it")
+        validator = Draft202012Validator(found.record.schema, registry=Registry())
+        misfit = best_match(validator.iter_errors(body["value"]))
+        if misfit is not None:
+            message = misfit.message[:_LONGEST_MESSAGE]
+            raise Refused(422, f"the answer does not fit: {message}")
+
+
+def _node(body: Mapping[str, Any]) -> NodeId | None:
+    node = body.get("node")
+    if node is None:
+        return None
+    if not isinstance(node, str) or len(node) > _LONGEST_NODE:
+        raise Refused(400, "`node` is the id of a node")
+    return NodeId(node)
+
+
+def _reason(value: object) -> str:
+    return value[:_LONGEST_REASON] if isinstance(value, str) and value else "cancelled in the page"
+
+
+async def _body(request: Request) -> Mapping[str, Any]:
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise Refused(415, "a letter is JSON")
+    content = bytearray()
+    async for piece in request.stream():
+        content += piece
+        if len(content) > _MOST_BYTES:
+            raise Refused(413, f"a letter has at most {_MOST_BYTES} bytes")
+    try:
+        body = json.loads(bytes(content))
+    except (ValueError, RecursionError):
+        raise Refused(400, "the letter is not JSON") from None
+    if not isinstance(body, dict):
+        raise Refused(400, "a letter is an object")
+    return body

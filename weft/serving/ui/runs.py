@@ -1,0 +1,168 @@
+"""What the page reads of a journal: the runs, what happened in one, a text in full.
+
+Every answer is bounded: records come a page at a time, with long texts cut; only a download is as
+long as what it is of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from weft.core.calls import ModelStreamed
+from weft.core.events import NodeStreamed
+from weft.core.ids import RunId
+from weft.core.ports.journal import Journal, Numbered, RunSummary
+from weft.serving.ui.problem import Refused
+from weft.serving.ui.reply import Reply
+from weft.serving.ui.shown import BRIEF, FULL, STREAM, Detail, Json, shown
+from weft.serving.ui.text import beginning, encodable, pieces
+
+_MOST_RUNS: Final = 2_000
+_MOST_RECORDS: Final = 2_000
+_MOST_DETAILS: Final = 100
+_HEADER_CHARS: Final = 100_000
+_BATCH_CHARS: Final = 1 << 18
+_UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class Runs:
+    """The endpoints that only read."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def all(self, _: Request) -> Reply:
+        """The latest runs, one summary each."""
+        found = await asyncio.to_thread(self._journal.runs, limit=_MOST_RUNS)
+        return Reply({"runs": [_summary(run) for run in found]})
+
+    async def one(self, request: Request) -> Reply:
+        """What a run was at its beginning, and how it stands."""
+        return Reply(await asyncio.to_thread(self._one, _run(request)))
+
+    def _one(self, run: RunId) -> dict[str, Json]:
+        header = self._journal.header(run)
+        told: dict[str, Json] = {
+            "run": run,
+            "flow": header.flow,
+            "wall": header.wall,
+            "weft": header.weft,
+            "summary": _summary(self._journal.summary(run)),
+        }
+        for name in ("inputs", "settings"):
+            told[name] = _cut(getattr(header, name))
+        told["document"] = [
+            {"path": path, **_cut(text)} for path, text in islice(header.document.items(), 50)
+        ]
+        return told
+
+    async def records(self, request: Request) -> Reply:
+        """The records after `after`, at most a page of them, each in brief.
+
+        With `marks=1`, values come with what tells whether they are the same.
+        """
+        after = _whole(request, "after", 0)
+        limit = min(_MOST_RECORDS, max(1, _whole(request, "limit", _MOST_RECORDS)))
+        found = await asyncio.to_thread(self._records, _run(request), after, limit)
+        last = found[-1].seq if found else after
+        brief = replace(BRIEF, marks=request.query_params.get("marks") == "1")
+        told = await asyncio.to_thread(_told, found, brief)
+        return Reply({"records": told, "last": last, "more": len(found) == limit})
+
+    def _records(self, run: RunId, after: int, limit: int) -> list[Numbered]:
+        return list(islice(self._journal.records(run, after, limit), limit))
+
+    async def details(self, request: Request) -> Reply:
+        """The records whose numbers are in `seqs`, by comma: at most a hundred, each in detail."""
+        asked = request.query_params.get("seqs", "").split(",")
+        if len(asked) > _MOST_DETAILS or not all(seq.isdecimal() for seq in asked):
+            raise Refused(400, f"`seqs` is up to {_MOST_DETAILS} numbers, by comma")
+        seqs = sorted({int(seq) for seq in asked})
+        return Reply(await asyncio.to_thread(self._details, _run(request), seqs))
+
+    def _details(self, run: RunId, seqs: list[int]) -> dict[str, Json]:
+        found = (_record(self._journal, run, seq) for seq in seqs)
+        return {"records": [shown(one, FULL) for one in found if one is not None]}
+
+    async def text(self, request: Request) -> StreamingResponse:
+        """One field of a record in full, as a file of plain text."""
+        run, seq = _run(request), request.path_params["seq"]
+        path = request.query_params.get("field", "")
+        record = await asyncio.to_thread(_record, self._journal, run, seq)
+        if record is None:
+            raise Refused(404, f"the run has no record {seq}")
+        value = _field(record.record, path)
+        name = _UNNAMEABLE.sub("-", f"{run}-{seq}-{path}")[:120]
+        return StreamingResponse(
+            _batches(value),
+            media_type="text/plain; charset=utf-8",
+            headers={"content-disposition": f'attachment; filename="{name}.txt"'},
+        )
+
+
+def _run(request: Request) -> RunId:
+    return RunId(request.path_params["run"])
+
+
+def _whole(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not (text.isdecimal() and len(text) <= 15):
+        raise Refused(400, f"`{name}` is a whole number")
+    return int(text)
+
+
+def _told(found: Sequence[Numbered], brief: Detail) -> list[Json]:
+    streams = (NodeStreamed, ModelStreamed)
+    return [shown(one, STREAM if isinstance(one.record, streams) else brief) for one in found]
+
+
+def _summary(summary: RunSummary) -> dict[str, Json]:
+    return dataclasses.asdict(summary)
+
+
+def _cut(value: object) -> dict[str, Json]:
+    text, more = beginning(value, _HEADER_CHARS)
+    return {"text": text, "more": more}
+
+
+def _record(journal: Journal, run: RunId, seq: int) -> Numbered | None:
+    found = next(iter(journal.records(run, seq - 1, 1)), None)
+    return found if found is not None and found.seq == seq else None
+
+
+def _field(value: Any, path: str) -> Any:
+    """What is at `path` inside a record: names of fields, and places in lists."""
+    for step in path.split("."):
+        if isinstance(value, (list, tuple)) and step.isdecimal() and int(step) < len(value):
+            value = value[int(step)]
+        elif dataclasses.is_dataclass(value) and step in {
+            one.name for one in dataclasses.fields(value)
+        }:
+            value = getattr(value, step)
+        else:
+            raise Refused(404, f"the record has no field {path!r}")
+    return value
+
+
+def _batches(value: object) -> Iterator[bytes]:
+    """The text in pieces of a size that is worth sending."""
+    waiting: list[str] = []
+    length = 0
+    for piece in pieces(value):
+        waiting.append(piece)
+        length += len(piece)
+        if length >= _BATCH_CHARS:
+            yield encodable("".join(waiting))
+            waiting, length = [], 0
+    yield encodable("".join(waiting))
