@@ -20,7 +20,7 @@ _HEX = 32  # digits of SHA-256: 128 bits
 def look_up(look: Look, recall: Recall, states: Mapping[NodeId, NodeState]) -> Looked:
     """The digest of a node that is about to start, and what is known of it."""
     state, argument = look
-    its = digest(state, argument, states)
+    its = state.digest = digest(state, argument, states)
     return Looked(state, argument, its, recall.outcome(state.node.id, its))
 
 
@@ -31,8 +31,11 @@ def digest(
 
     What comes over a streaming edge stands for its source, whether it comes item by item or, since
     the source has ended, as a list. A foreign object among the inputs has no content.
+
+    A node without an identity is what the node makes of it that appended it.
     """
     node = state.node
+    identity = node.identity or (state.parent.digest if state.parent is not None else "")
     streams = [edge for edge in node.edges if edge.stream and edge.name in argument]
     if streams:
         argument = dict(argument)
@@ -40,10 +43,10 @@ def digest(
             source = states[edge.source]
             argument[edge.name] = [edge.source, digest(source, inputs(source, states), states)]
     if not argument:
-        text = node.identity
+        text = identity
     else:
         try:
-            text = json.dumps([node.identity, content(argument)])
+            text = json.dumps([identity, content(argument)])
         except Exception:  # noqa: BLE001 - a foreign class may raise anything when it is looked at
             return ""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HEX]

@@ -6,7 +6,7 @@ Knows the journal as a port, and of the run only what lets it go on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Literal, Protocol, TypeVar
 
@@ -65,8 +65,8 @@ class Recorder:
     """The record of one run, whose right to write (see `Journal.begin`, `claim`) its maker has.
 
     A journal that says that it is `quick` is written to in the event loop, others in a thread of
-    their own. `redact` takes out of a record what must not be kept. Once the journal cannot be
-    written to, nothing more is recorded, and the run is told to end.
+    their own. `redact` gives what may be kept of the records up to now, in order. Once the journal
+    cannot be written to, nothing more is recorded, and the run is told to end.
     """
 
     def __init__(
@@ -75,13 +75,14 @@ class Recorder:
         run: RunId,
         durability: Durability = "sync",
         *,
-        redact: Callable[[Record], Record] | None = None,
+        redact: Callable[[Record], Iterable[Record]] | None = None,
     ) -> None:
         self.lost: StoreError | None = None
         self._journal = journal
         self._run = run
         self._durability = durability
         self._redact = redact
+        self._left = False
         self._in_loop = durability != "async" and bool(getattr(journal, "quick", False))
         self._letters = Letters(journal, run)
         self._waiting = Waiting()
@@ -108,6 +109,8 @@ class Recorder:
 
     def hear(self, event: Event) -> None:
         """Take the next event of the run."""
+        if self._left:
+            return
         self._add(event)
         kind = type(event)
         if kind in _WEIGHTY:
@@ -138,6 +141,10 @@ class Recorder:
         else:
             self._held += starts
             self._submit()
+
+    def leave(self) -> None:
+        """Keep no event from now on: in the journal the run has not ended. Calls are kept."""
+        self._left = True
 
     async def close(self) -> StoreError | None:
         """Write the rest; what kept it from that, if anything did. Nothing is heard any more."""
@@ -206,7 +213,7 @@ class Recorder:
 
     def _append(self, records: Sequence[Record]) -> None:
         if self._redact is not None:
-            records = [self._redact(record) for record in records]
+            records = [kept for record in records for kept in self._redact(record)]
         self._journal.append(self._run, records)
 
     def _lose(self, error: BaseException) -> None:

@@ -62,9 +62,10 @@ class NodeState:
     """One node of one run.
 
     `order` is its declared place; `epoch` counts starts, pauses and ends, so that late answers are
-    recognised; `born` is the parent's attempt that appended it. `missing` counts unmet inputs of an
-    "all" join, and `left_out` says that one was left out on purpose; `count` serves the other joins
-    and `winners` is what it decided. `open` counts children that have not ended; `held` is the end
+    recognised; `born` is the parent's attempt that appended it; `digest` stands for its work and
+    inputs, where somebody records them. `missing` counts unmet inputs of an "all" join, and
+    `left_out` says that one was left out on purpose; `count` serves the other joins and `winners`
+    is what it decided. `open` counts children that have not ended; `held` is the end
     that waits for them; `awaited` are other nodes that its work waits for. `cause` is the failure
     that a fallback, a default or a cheaper node stands in for. `due_s` is when its attempt times
     out. `tolerated`: a join was decided without it, or the work that appended it cancelled it, so
@@ -80,6 +81,7 @@ class NodeState:
         "children",
         "count",
         "dependents",
+        "digest",
         "due_s",
         "epoch",
         "gate",
@@ -111,6 +113,7 @@ class NodeState:
         self.epoch = 0
         self.attempt: int = 0
         self.born: int = 0 if parent is None else parent.attempt
+        self.digest = ""
         self.missing = 0
         self.open = 0
         self.count: JoinCount | None = None
