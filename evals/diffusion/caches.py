@@ -56,7 +56,7 @@ def _rows(effort: Effort) -> Iterator[Row]:
     for system in SYSTEMS:
         print(f"caches: {system.name}", file=sys.stderr, flush=True)
         try:
-            yield from _measured(system, effort.of(10, 100))
+            yield from _measured(system, effort.of(10, 50))
         except (WeftError, Skipped) as error:
             yield Row(CASE, system.name, f"skipped: {error}", None, "")
 

@@ -67,7 +67,7 @@ def _rows(effort: Effort) -> Iterator[Row]:
             yield from _answered(case, system, mine, shaping, found)
             if system.name in BOTH_WAYS:
                 yield from _answered(f"{case}_{suffix}", system, mine, other, found)
-        oracle, exact = asked[: effort.of(6, 40)], OracleAdapter()
+        oracle, exact = asked[: effort.of(6, 100)], OracleAdapter()
         for system in everyone:
             yield from _answered(f"oracle_{task}", system, oracle, shaping, found, exact)
         yield from _twin(case, asked, shaping)

@@ -44,7 +44,7 @@ def _rows(effort: Effort) -> Iterator[Row]:
     for system in (*base, *wanted):
         print(f"trained: {system.name}", file=sys.stderr, flush=True)
         try:
-            found[system.name] = _answers(system, effort.of(20, 200))
+            found[system.name] = _answers(system, effort.of(20, 100))
         except WeftError as error:
             yield Row(CASE, system.name, f"skipped: {error}", None, "")
             continue

@@ -45,6 +45,13 @@ def test_the_twins_write_it_one_by_one(name: str, folder: str, block: int) -> No
     assert validity(reader, questions(name, 5, 40), 0) >= 0.8
 
 
+@pytest.mark.parametrize("name", ["shuffle", "insert_random", "remove_random", "latin_row"])
+@pytest.mark.parametrize("folder", ["list-full", "list-ar"])
+def test_one_by_one_they_know_which_items_are_left(name: str, folder: str) -> None:
+    reader = Reader(network.beginning_with(SHIPPED / folder), causal=folder == "list-ar")
+    assert validity(reader, questions(name, 5, 60), 0, np.random.default_rng(0)) >= 0.55
+
+
 @pytest.mark.parametrize("name", ["shuffle", "replace_random", "insert_random", "remove_random"])
 def test_in_one_step_several_valid_answers_get_mixed_up_as_often_as_they_must(
     full: Reader, name: str

@@ -22,19 +22,23 @@ LONGEST: Final = 40
 """Slots of the longest canvas that is learnt: question, answer and what is left of it."""
 _EMPTY: Final = (0.35, 0.3, *(0.04,) * 5, *(0.01,) * 10)
 """How often a canvas has 0, 1, 2.. slots more than the answer needs, before division."""
-_SIZES: Final = {3: 1.0, 4: 1.0, 5: 1.0, 6: 1.3}
+_SIZES: Final = {3: 1.0, 4: 1.0, 5: 1.0, 6: 2.0}
 _OFTEN: Final = {
-    "sort": 2.0,
-    "shuffle": 1.5,
-    "replace_random": 1.5,
-    "insert_random": 2.0,
-    "remove_random": 1.5,
+    "copy": 0.5,
+    "reverse": 0.5,
+    "sort": 3.0,
+    "shuffle": 4.0,
+    "replace_random": 2.0,
+    "insert_random": 3.0,
+    "remove_random": 2.0,
     "choose_any": 0.5,
     "pair_match": 0.5,
+    "latin_row": 3.0,
     "latin_square": 0.7,
     "parity": 0.5,
-    "brackets": 0.7,
+    "words_to_sentence": 2.0,
 }
+"""What is hard to learn is asked more often: above all which items are left over."""
 
 
 @dataclass(frozen=True, slots=True)
