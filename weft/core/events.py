@@ -206,12 +206,16 @@ class NodeRetrying:
 
 @dataclass(frozen=True, slots=True)
 class NodeRerouted:
-    """A node failed for good and `to` runs in its place."""
+    """A node failed for good and `to` runs in its place.
+
+    `instead`: its own work is over; else it goes on, and has other nodes do what failed.
+    """
 
     node: NodeId
     to: NodeId
     failure: Failure
     at_s: float
+    instead: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,12 @@ def digest(
 
     A node without an identity is what the node makes of it that appended it.
     """
-    node = state.node
-    identity = node.identity or (state.parent.digest if state.parent is not None else "")
+    node, parent = state.node, state.parent
+    identity = node.identity
+    if not identity and parent is not None:
+        if not parent.digest:
+            return ""
+        identity = parent.digest
     streams = [edge for edge in node.edges if edge.stream and edge.name in argument]
     if streams:
         argument = dict(argument)

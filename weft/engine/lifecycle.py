@@ -6,6 +6,7 @@ them over. Knows no signals, timers or budgets beyond what a single node has.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -53,7 +54,7 @@ class Lifecycle(Ending):
         self.ledger = Ledger(options.limit, 0.0)
         self._seed = options.seed
         self._recall = recall
-        self._asked: dict[NodeId, int] = {}
+        self._asked: Counter[tuple[NodeId, int]] = Counter()
 
     def begin(self) -> None:
         """Take in the nodes of the graph."""
@@ -229,8 +230,9 @@ class Lifecycle(Ending):
         node = state.node.id
         self.questions[node] = ask
         if self._recall is not None:
-            number = self._asked[node] = self._asked.get(node, -1) + 1
-            if (known := self._recall.answer(node, number)) is not None:
+            number = self._asked[node, state.attempt]
+            self._asked[node, state.attempt] += 1
+            if (known := self._recall.answer(node, state.attempt, number)) is not None:
                 self.answered(state, known.value, recalled=True)
                 return
         self.out.append(HumanAsked(node, ask.question, ask.schema, self.now))
@@ -338,7 +340,7 @@ class Lifecycle(Ending):
             return
         state.via = "fallback"
         state.cause = failure
-        self.out.append(NodeRerouted(state.node.id, instead.id, failure, self.now))
+        self.out.append(NodeRerouted(state.node.id, instead.id, failure, self.now, instead=True))
         self._grow(state, Grow((instead,), (instead.id,), then=_only))
 
     def answered(self, state: NodeState, answer: Any, *, recalled: bool = False) -> None:

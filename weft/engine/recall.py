@@ -59,8 +59,8 @@ class Recall(Protocol):
     def winners(self, node: NodeId, among: Collection[NodeId]) -> tuple[NodeId, ...] | None:
         """Which of the branches `among` a join of `node` was decided for, if it was."""
 
-    def answer(self, node: NodeId, number: int) -> Entry | None:
-        """What a person answered to the question of `node`, the `number`-th from 0."""
+    def answer(self, node: NodeId, attempt: int, number: int) -> Entry | None:
+        """What a person answered to the `number`-th question (from 0) of an attempt of `node`."""
 
 
 class _Nothing:
@@ -75,8 +75,8 @@ class _Nothing:
     def winners(self, node: NodeId, among: Collection[NodeId]) -> None:
         del node, among
 
-    def answer(self, node: NodeId, number: int) -> None:
-        del node, number
+    def answer(self, node: NodeId, attempt: int, number: int) -> None:
+        del node, attempt, number
 
 
 NOTHING: Final[Recall] = _Nothing()

@@ -63,13 +63,13 @@ class NodeState:
 
     `order` is its declared place; `epoch` counts starts, pauses and ends, so that late answers are
     recognised; `born` is the parent's attempt that appended it; `digest` stands for its work and
-    inputs, where somebody records them. `missing` counts unmet inputs of an "all" join, and
+    its inputs, where somebody records them. `missing` counts unmet inputs of an "all" join, and
     `left_out` says that one was left out on purpose; `count` serves the other joins and `winners`
-    is what it decided. `open` counts children that have not ended; `held` is the end
-    that waits for them; `awaited` are other nodes that its work waits for. `cause` is the failure
-    that a fallback, a default or a cheaper node stands in for. `due_s` is when its attempt times
-    out. `tolerated`: a join was decided without it, or the work that appended it cancelled it, so
-    that its failure is none of the run.
+    is what it decided. `open` counts children that have not ended; `held` is the end that waits for
+    them; `awaited` are other nodes that its work waits for. `cause` is the failure that a fallback,
+    a default or a cheaper node stands in for. `due_s` is when its attempt times out. `tolerated`: a
+    join was decided without it, or the work that appended it cancelled it, so that its failure is
+    none of the run.
     """
 
     __slots__ = (

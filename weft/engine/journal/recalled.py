@@ -1,0 +1,214 @@
+"""What the records of a run say each of its nodes came to, for a part that goes on with it.
+
+Knows no journal: it is given the records, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from weft.core.codec import opaque_in
+from weft.core.errors import Failure
+from weft.core.events import (
+    GraphGrew,
+    HumanAnswered,
+    JoinDecided,
+    NodeFinished,
+    NodeRerouted,
+    NodeRetrying,
+    NodeSpent,
+    NodeStarted,
+    Outcome,
+    RunFinished,
+    RunResumed,
+)
+from weft.core.ids import NodeId
+from weft.core.ports import Entry
+from weft.core.ports.journal import Numbered, Record
+from weft.core.values import Usage
+from weft.engine.recall import Recalled
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Node:
+    """What is known of one node.
+
+    `before`: what it and all inside it consumed in attempts that are over; `own`: what it consumed
+    itself since then; `children`: those that it appended since then.
+    """
+
+    digest: str = ""
+    attempt: int = 0
+    outcome: Outcome | None = None
+    before: Usage = field(default_factory=Usage)
+    own: Usage = field(default_factory=Usage)
+    total: Usage = field(default_factory=Usage)
+    failed_attempts: int = 0
+    gave_up: Failure | None = None
+    children: dict[NodeId, None] = field(default_factory=dict)
+    answers: dict[int, list[Any]] = field(default_factory=dict)
+    asked: int = 0
+    decided: list[tuple[NodeId, ...]] = field(default_factory=list)
+
+
+class RecordedRecall:
+    """Implements `Recall` over the records of the earlier parts of a run.
+
+    part     which part comes now; 1 for a new run that builds on the one recorded
+    skip     nodes of which nothing is recalled
+    restore  puts back into a value what was taken out of its record
+
+    While the run had not ended, everything that ended is recalled, failures too. When it had, what
+    failed or was cancelled is tried again. What was cancelled with the whole run is always. A value
+    that the record has only a likeness of is never recalled; `inexact` names such nodes.
+    """
+
+    def __init__(
+        self,
+        records: Iterable[Numbered],
+        *,
+        part: int | None = None,
+        skip: Collection[NodeId] = (),
+        restore: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.inexact: list[NodeId] = []
+        self._nodes: dict[NodeId, _Node] = {}
+        self._skip = skip
+        self._restore = restore
+        self._ended = False
+        last, self._last_s = 0, 0.0
+        for numbered in records:
+            last = numbered.part
+            self._last_s = max(self._last_s, numbered.record.at_s)
+            self._take(numbered.record)
+        self.part = last + 1 if part is None else part
+        self.elapsed_s = self._last_s if self.part > 1 else 0.0
+
+    # -- what the next part asks ---------------------------------------------------------------
+
+    def outcome(self, node: NodeId, digest: str) -> Recalled | None:
+        known = self._nodes.get(node)
+        if known is None or node in self._skip:
+            return None
+        outcome = known.outcome
+        if outcome is not None and outcome.status == "cancelled" and not known.digest:
+            return None if self._ended else Recalled(outcome)  # it had not even started
+        if not digest or known.digest != digest:
+            return None
+        if outcome is None:
+            if not known.failed_attempts:
+                return None
+            return Recalled(None, known.before, known.failed_attempts, known.gave_up)
+        if self._ended and outcome.status in ("failed", "cancelled"):
+            return None
+        if opaque_in(outcome.value) is not None:
+            return None
+        return Recalled(self._restored(outcome), known.total, whole=_whole(known, outcome))
+
+    def winners(self, node: NodeId, among: Collection[NodeId]) -> tuple[NodeId, ...] | None:
+        known = self._nodes.get(node)
+        if known is None or node in self._skip:
+            return None
+        branches = frozenset(among)
+        return next((w for w in reversed(known.decided) if branches.issuperset(w)), None)
+
+    def answer(self, node: NodeId, attempt: int, number: int) -> Entry | None:
+        known = self._nodes.get(node)
+        answers = [] if known is None or node in self._skip else known.answers.get(attempt, [])
+        return Entry(self._restored(answers[number])) if number < len(answers) else None
+
+    # -- what the records say ------------------------------------------------------------------
+
+    def _take(self, record: Record) -> None:
+        match record:
+            case NodeStarted():
+                _start(self._node(record.node), record)
+            case NodeFinished():
+                self._finish(self._node(record.node), record)
+            case NodeSpent():
+                _spend(self._node(record.node), record)
+            case NodeRetrying() | NodeRerouted(instead=True):
+                self._attempt_over(self._node(record.node), record)
+            case GraphGrew(parent=parent, nodes=nodes):
+                self._node(parent).children.update(dict.fromkeys(info.id for info in nodes))
+            case JoinDecided(node=node, winners=winners):
+                self._node(node).decided.append(winners)
+            case HumanAnswered(node=node, value=value):
+                _answer(self._node(node), value)
+            case RunFinished() | RunResumed():
+                self._ended = isinstance(record, RunFinished)
+
+    def _node(self, node: NodeId) -> _Node:
+        found = self._nodes.get(node)
+        if found is None:
+            found = self._nodes[node] = _Node()
+        return found
+
+    def _finish(self, node: _Node, event: NodeFinished) -> None:
+        if event.run_ended or (event.recalled and node.digest == event.digest and node.outcome):
+            return
+        if event.recalled:
+            node.digest = event.digest
+        else:
+            node.total = self._consumed(node)
+        node.outcome = event.outcome
+        if not event.recalled and opaque_in(event.outcome.value) is not None:
+            self.inexact.append(event.node)
+
+    def _attempt_over(self, node: _Node, event: NodeRetrying | NodeRerouted) -> None:
+        if node.gave_up is not None:  # in an earlier part, and its stand-in runs again
+            node.children.clear()
+            return
+        node.before = self._consumed(node)
+        node.own = Usage()
+        node.children.clear()
+        node.failed_attempts = node.attempt
+        if isinstance(event, NodeRerouted):
+            node.gave_up = event.failure
+
+    def _consumed(self, node: _Node) -> Usage:
+        total = node.before + node.own
+        for child in node.children:
+            total += self._nodes[child].total if child in self._nodes else Usage()
+        return total
+
+    def _restored(self, value: T) -> T:
+        return value if self._restore is None else self._restore(value)
+
+
+def _start(node: _Node, event: NodeStarted) -> None:
+    node.attempt = event.attempt
+    node.asked = 0
+    if not event.digest and event.attempt > 1:
+        return  # in the same part
+    if event.attempt == 1 or event.digest != node.digest:
+        node.before, node.failed_attempts = Usage(), event.attempt - 1
+    node.digest = event.digest
+    node.outcome = node.gave_up = None
+    node.own = Usage()
+    node.children.clear()
+
+
+def _spend(node: _Node, event: NodeSpent) -> None:
+    if not event.recalled:
+        node.own += event.usage
+    elif node.outcome is not None:
+        node.total = event.usage
+    else:
+        node.before = event.usage
+
+
+def _answer(node: _Node, value: Any) -> None:
+    answers = node.answers.setdefault(node.attempt, [])
+    answers[node.asked : node.asked + 1] = [value]
+    node.asked += 1
+
+
+def _whole(node: _Node, outcome: Outcome) -> bool:
+    """Whether a list has a place for each of the nodes that made it."""
+    value = outcome.value
+    return not isinstance(value, list) or not node.children or len(value) == len(node.children)
