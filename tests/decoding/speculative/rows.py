@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
@@ -22,6 +23,13 @@ def plain(
     network: Network, prompt: Sequence[int], shaping: Shaping, seed: int, limits: Limits
 ) -> list[int]:
     """Token by token, without any of the speculative machinery but its chance."""
+    return list(_written(network, tuple(prompt), shaping, seed, limits))
+
+
+@cache
+def _written(
+    network: Network, prompt: tuple[int, ...], shaping: Shaping, seed: int, limits: Limits
+) -> tuple[int, ...]:
     network.reset()
     chance, tokens, read = Keyed(seed), list(prompt), 0
     while len(tokens) - len(prompt) < limits.max_tokens:
@@ -31,7 +39,7 @@ def plain(
         tokens.append(chance.token(law, read - len(prompt)))
         if tokens[-1] in limits.end_ids:
             break
-    return tokens[len(prompt) :]
+    return tuple(tokens[len(prompt) :])
 
 
 def alone(

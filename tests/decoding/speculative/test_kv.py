@@ -155,9 +155,9 @@ def test_a_commit_that_gathers_nothing_would_be_found(network: Network) -> None:
 
 
 @pytest.mark.model
-def test_the_cache_of_a_real_model(smollm2: Path) -> None:
+def test_the_cache_of_a_real_model(smollm2_network: Network) -> None:
     """Nine heads on three, float32: rounding differs with the shape of a pass, and nothing else."""
-    network = Network.load(smollm2, EXACT)
+    network = smollm2_network
     target = NetworkTarget(network, Shaping(0.0))
     text = [1, 4093, 198, 5195, 314, 260, 5217, 282, 4649, 47]
     assert list(target.begin(text))

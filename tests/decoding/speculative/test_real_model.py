@@ -8,7 +8,6 @@ import pytest
 from transformers import AutoTokenizer
 
 from tests.decoding.speculative.rows import SHAPINGS, alone, plain
-from tests.serving.local.playback import EXACT
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.loop import Limits
 from weft.decoding.speculative.presets import made
@@ -26,8 +25,10 @@ QUESTION = "Name three things that a library has, and say what each is for."
         ("lexical_units_verified", 1.1),
     ],
 )
-def test_the_text_of_a_real_model_stays(smollm2: Path, name: str, tokens_per_pass: float) -> None:
-    network = Network.load(smollm2, EXACT)
+def test_the_text_of_a_real_model_stays(
+    smollm2: Path, smollm2_network: Network, name: str, tokens_per_pass: float
+) -> None:
+    network = smollm2_network
     tokenizer = AutoTokenizer.from_pretrained(smollm2, local_files_only=True)
     prompt = tokenizer.apply_chat_template(
         [{"role": "user", "content": QUESTION}], add_generation_prompt=True, return_dict=False

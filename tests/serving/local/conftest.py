@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.serving.local import embedded
 from tests.serving.local.playback import EXACT, Playback
 from weft.core.errors import ModelNotFound
 from weft.serving.local import LocalOptions
@@ -56,6 +57,14 @@ def play(tiny_path: Path, vocabulary: Vocabulary) -> Callable[..., Playback]:
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
     try:
-        return locate("smollm2-135m-instruct")
+        return locate(embedded.NAME)
     except ModelNotFound as missing:
         pytest.skip(str(missing))
+
+
+@pytest.fixture
+def smollm2_network(smollm2: Path) -> Network:
+    """Its network, which holds nothing yet; other tests had it before, and others will."""
+    network = embedded.network()
+    network.reset()
+    return network

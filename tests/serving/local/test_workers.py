@@ -414,9 +414,9 @@ def test_workers_share_the_context(play: Play) -> None:
 
 
 def test_the_embedded_model_sees_what_a_monolithic_cache_would_show_it(
-    smollm2: Path, monkeypatch: pytest.MonkeyPatch
+    smollm2: Path, smollm2_network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    network = Network.load(smollm2, EXACT)
+    network = smollm2_network
     words = Vocabulary.load(smollm2, network.vocabulary_size, network.habits.end_ids)
     slow = Slow(AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32))
     plain = words.bytes_of
@@ -426,6 +426,7 @@ def test_the_embedded_model_sees_what_a_monolithic_cache_would_show_it(
     asked = workers([prompt] * 2, "combined", [9, 9], opening="{step}: ")
     heard = watched.add(*asked)
     watched.playback.finish()
+    watched.end()
     assert largest_error(watched, heard, expected(slow, words, asked, heard)) < 1e-5
 
     network.reset()

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from tests.serving.local.conftest import smollm2, tiny_path
+from tests.serving.local.conftest import smollm2, smollm2_network, tiny_path
 
-__all__ = ["smollm2", "tiny_path"]
+__all__ = ["smollm2", "smollm2_network", "tiny_path"]
 
 if find_spec("torch") is None:  # without the `local` extra there is nothing to test
     collect_ignore_glob = ["test_*.py"]

@@ -47,12 +47,12 @@ def text(model: DiffusionModel, prompt: list[int], name: str, **options: str) ->
 
 
 @pytest.mark.model
-def test_flashdlm_from_end_to_end(smollm2: Path, tmp_path: Path) -> None:
+def test_flashdlm_from_end_to_end(smollm2: Path, smollm2_network: Network, tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(smollm2, local_files_only=True)
     prompt = tokenizer.apply_chat_template(
         [{"role": "user", "content": QUESTION}], add_generation_prompt=True, return_dict=False
     )
-    causal = Network.load(smollm2, EXACT)
+    causal = smollm2_network
     plain = list(prompt)
     while len(plain) < len(prompt) + TOKENS and plain[-1] not in causal.habits.end_ids:
         read = causal.forward([Span(0, range(len(plain)), plain, 1)])[0]

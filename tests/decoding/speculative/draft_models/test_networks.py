@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
+from tests.decoding.speculative.rows import alone
+from tests.decoding.speculative.rows import plain as written
 from tests.serving.local.playback import EXACT
 from weft.decoding.network import attention
 from weft.decoding.network.network import Network
@@ -39,6 +41,12 @@ FRESH = 9
 """A slot that no line has."""
 SHAPINGS = [Shaping(0.0), Shaping(0.8, top_p=0.9)]
 PRESETS = ["self_draft", "pearl", "llmcad", "pipeinfer"]
+WAYS = [
+    (name, threads)
+    for name in PRESETS
+    for threads in (False, True)
+    if not threads or "overlap" in preset(name).options
+]
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +72,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Network:
     return Network(model.eval(), EXACT)
 
 
+@cache
 def plain(network: Network, shaping: Shaping, seed: int, most: int) -> list[int]:
     text, chance = list(PROMPT), Keyed(seed)
     for position in range(most):
@@ -138,9 +147,8 @@ def test_drafts_after_any_roll_back_are_those_of_a_fresh_cache(
         assert a.confidence == pytest.approx(b.confidence, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize(("name", "threads"), WAYS)
 @pytest.mark.parametrize("shaping", SHAPINGS)
-@pytest.mark.parametrize("threads", [False, True])
 def test_the_text_of_plain_decoding(
     network: Network, name: str, shaping: Shaping, threads: bool
 ) -> None:
@@ -199,20 +207,12 @@ def test_more_stages_than_layers_are_refused(network: Network) -> None:
 
 @pytest.mark.model
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_real_model(smollm2: Path, name: str) -> None:
-    whole = Network.load(smollm2, EXACT)
+def test_a_real_model(smollm2_network: Network, name: str) -> None:
     text = [1, 4093, 198, 5195, 314, 260, 5217, 282, 4649, 47]
-    wanted = made("lookup", whole, {})
-    options = {"layers": 12, "num_speculative_tokens": 3}
-    method = made(name, whole, options)
+    limits = Limits(12)
+    method = made(name, smollm2_network, {"layers": 12, "num_speculative_tokens": 3})
     for shaping in SHAPINGS:
-        found = [
-            [
-                token
-                for step in decode_alone(whole, text, each, shaping, Keyed(1), Limits(12))
-                for token in step
-            ]
-            for each in (wanted, method)
-        ]
-        assert found[0] == found[1]
+        found, decoding = alone(smollm2_network, text, method, shaping, 1, limits)
+        assert found == written(smollm2_network, text, shaping, 1, limits)
+        assert decoding.speculation.fallback is None
     method.close()

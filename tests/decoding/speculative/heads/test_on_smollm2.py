@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.decoding.speculative.rows import SHAPINGS, alone, plain
-from tests.serving.local.playback import EXACT
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.law import Shaping
 from weft.decoding.speculative.loop import Limits
@@ -23,11 +22,6 @@ SIZES: dict[str, dict[str, int | str]] = {
 
 
 @pytest.fixture(scope="module")
-def network(smollm2: Path) -> Network:
-    return Network.load(smollm2, EXACT)
-
-
-@pytest.fixture(scope="module")
 def prompt(smollm2: Path) -> tuple[int, ...]:
     asked = "List three reasons to keep a garden, and two against it."
     return Tokenizer(smollm2).encode((("user", asked),))
@@ -36,9 +30,10 @@ def prompt(smollm2: Path) -> tuple[int, ...]:
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("shaping", SHAPINGS, ids=["greedy", "nucleus"])
 def test_the_text_stays_and_takes_fewer_passes(
-    network: Network, prompt: tuple[int, ...], name: str, shaping: Shaping
+    smollm2_network: Network, prompt: tuple[int, ...], name: str, shaping: Shaping
 ) -> None:
-    limits = Limits(32, network.habits.end_ids)
+    network = smollm2_network
+    limits = Limits(24, network.habits.end_ids)
     method = made(name, network, SIZES[name])
     text, decoding = alone(network, prompt, method, shaping, 3, limits)
     assert text == plain(network, prompt, shaping, 3, limits)
