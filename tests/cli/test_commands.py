@@ -302,6 +302,8 @@ def test_models_are_listed(folder: Path) -> None:
     listed = weft("model", "list")
     assert listed.exit_code == 0
     assert "smollm2-135m-instruct       not fetched" in listed.stdout
+    assert "list-full                   2 MB here       a diffusion model, comes" in listed.stdout
+    assert "list-ar                     2 MB here       a model that writes tok" in listed.stdout
 
 
 def test_pulling_an_unknown_model_says_which_there_are(folder: Path) -> None:

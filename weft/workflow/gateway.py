@@ -9,6 +9,7 @@ from weft.core.errors import DuplicateName, ServeError, UnknownReference
 from weft.core.ports import ModelClient
 from weft.decoding.diffusion.guard.priors import PriorLimits
 from weft.serving.local import LocalModel
+from weft.serving.moderation import ModeratedModel
 from weft.workflow.as_model import EXTRA_FIELDS, FlowModel
 from weft.workflow.document.defects import closest
 from weft.workflow.flow import Flow
@@ -117,6 +118,8 @@ class WorkflowGateway:
 
 def _diffuses(client: ModelClient) -> bool:
     """Whether it fills in around text that stands in its answer already."""
+    if isinstance(client, ModeratedModel):
+        return _diffuses(client.client)
     return isinstance(client, LocalModel) and client.diffuses
 
 

@@ -17,6 +17,7 @@ from weft.core.values import AUTOREGRESSIVE, Message
 from weft.workflow.check.thinking import check_strategy
 from weft.workflow.clients import local, openai, route, think, vllm
 from weft.workflow.clients.composed import Composed, check_composed, is_composed
+from weft.workflow.clients.moderated import check_moderator, moderated, refuse_moderator
 from weft.workflow.decoders import parse_decoder
 from weft.workflow.document.declarations import Model, ModelSpec
 from weft.workflow.document.defects import first_defect
@@ -66,14 +67,17 @@ class Models:
             return unit.clients[name]
         if is_composed(unit, name):
             return self._composed.client(unit, name)
-        return self._shared(unit.document.models[name], unit)
+        client = self._shared(unit.document.models[name], unit)
+        return moderated(unit, name, client, lambda other: self.client(unit, other))
 
     def of(self, declared: str | Mapping[str, Any]) -> ModelClient:
         """The client of a model declared as under `models` of a workflow: `local:NAME`, say.
 
         Functions that make clients are for workflow files. Raises: `BuildError`, `ModelError`.
         """
-        return self._shared(_spec(declared), None)
+        spec = _spec(declared)
+        refuse_moderator(spec)
+        return self._shared(spec, None)
 
     async def warm(self, unit: Unit) -> None:
         """Load weights and start servers that `unit` declares, so that no run waits for them.
@@ -83,7 +87,8 @@ class Models:
         word = ModelRequest((Message("user", "Hello"),), sampling=Sampling(max_tokens=1))
         for name, spec in unit.document.models.items():
             if spec.use in ("local", "vllm"):
-                await complete(self.client(unit, name), word)
+                client = unit.clients.get(name) or self._shared(spec, unit)
+                await complete(client, word)  # a moderator has nothing to read
 
     async def aclose(self) -> None:
         """Close every client made here. Harmless when repeated."""
@@ -95,6 +100,7 @@ class Models:
             await self._local.aclose()
 
     def _shared(self, spec: ModelSpec, unit: Unit | None) -> ModelClient:
+        spec = spec.model_copy(update={"moderator": None})  # weights are shared all the same
         key = repr((spec, unit.folder if unit is not None and ":" in spec.use else None))
         if key not in self._clients:
             self._clients[key] = self._make(unit, spec)
@@ -141,7 +147,7 @@ class GivenModels:
 
     def client(self, unit: Unit, name: str) -> ModelClient:
         if name in self._given:
-            return self._given[name]
+            return moderated(unit, name, self._given[name], lambda other: self.client(unit, other))
         if is_composed(unit, name):  # some of what it is made of may be given
             return self._composed.client(unit, name)
         return self._rest.client(unit, name)
@@ -172,6 +178,10 @@ def check_models(unit: Unit, given: Container[str] = ()) -> None:
                 _factory(unit, spec)
         except WeftError as error:
             unit.fail(build_error(error), ("models", name, _key(spec, error)))
+        try:
+            check_moderator(unit, name)
+        except WeftError as error:
+            unit.fail(build_error(error), ("models", name, "moderator"))
         if spec.think is not None:
             check_strategy(unit, spec.think, ("models", name, "think"))
 

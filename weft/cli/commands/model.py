@@ -35,9 +35,9 @@ def pull(
 
 @model.command("list")
 def list_models(debug: Debug = False) -> None:
-    """List the models that can be fetched, and which of them are here."""
+    """List the models that can be fetched, those that are here, and those that weft brings."""
     with complaints(debug=debug):
-        from weft.workflow.weights import CATALOGUE, installed
+        from weft.workflow.weights import CATALOGUE, installed, shipped_models
 
         here = {found.name: found for found in installed()}
         for name, entry in sorted(CATALOGUE.items()):
@@ -47,3 +47,7 @@ def list_models(debug: Debug = False) -> None:
             found = here[name]
             size = f"{found.size / 1e6:,.0f} MB here"
             typer.echo(f"{clean(name):<26}  {size:<14}  {clean(found.source)}")
+        for own in shipped_models():
+            size = f"{own.size / 1e6:,.0f} MB here"
+            kind = "a diffusion model" if own.diffuses else "a model that writes token by token"
+            typer.echo(f"{own.name:<26}  {size:<14}  {kind}, comes with weft")

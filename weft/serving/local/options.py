@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec
 from weft.decoding.diffusion.filters import Guard
 from weft.decoding.diffusion.guard.moderation import Moderator
+from weft.decoding.diffusion.guard.priors import PriorLimits
 from weft.decoding.network.options import NetworkOptions
 
 
@@ -25,6 +26,10 @@ class LocalOptions(NetworkOptions):
     canvas_tokens: slots that a diffusion model's answer begins with, and grows by up to max_tokens.
     moderator: judges prompt and answer of a diffusion model as one text, block by block, before a
     block is shown; `guards` review the same as tokens.
+    refusals: openings of refusals. A request with a schema or grammar to a diffusion model is
+    refused where the model, without one, would rather begin with one of them, or say nothing.
+    priors: limits on the names and listed values of schemas to a diffusion model, which stand in
+    its answer before it has written any of it. None: who asks is trusted.
     max_string_chars, max_items: bounds put on strings and arrays of a schema that has none, so that
     a small model cannot write one for ever. None puts none.
 
@@ -42,6 +47,8 @@ class LocalOptions(NetworkOptions):
     canvas_tokens: int = 64
     moderator: Moderator | None = None
     guards: tuple[Guard, ...] = ()
+    refusals: tuple[str, ...] = ()
+    priors: PriorLimits | None = None
 
     def __post_init__(self) -> None:
         NetworkOptions.__post_init__(self)  # slots make another class of it: no bare super()
@@ -57,5 +64,7 @@ class LocalOptions(NetworkOptions):
         for name, size in sizes.items():
             if size is not None and size < 1:
                 raise ValueError(f"{name} must be at least 1, not {size}")
+        if not all(self.refusals):
+            raise ValueError("a refusal that begins with nothing")
         if not self.group_wait_s > 0:
             raise ValueError(f"group_wait_s must be above 0, not {self.group_wait_s}")

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from weft.serving.local import LocalOptions
 
 
+_PYTHONS = frozenset({"moderator", "guards"})
+"""Options that no file can hold."""
+
+
 def check(spec: ModelSpec) -> None:
     """Raises: `BuildError`."""
     if spec.base_url is not None:
@@ -22,12 +26,20 @@ def check(spec: ModelSpec) -> None:
 
 def options(spec: ModelSpec) -> LocalOptions:
     """How the model is loaded. Raises: `BuildError`."""
+    from weft.decoding.diffusion.guard.priors import PriorLimits
     from weft.serving.local import LocalOptions
 
     given = dict(spec.options)
+    for key in _PYTHONS & given.keys():
+        hint = "write `moderator:` beside `options`"
+        raise BuildError(f"the options of {spec.model}: {key} is for Python programs", hint=hint)
     try:
         if "decode" in given:
             given["decode"] = parse_decoder(str(given["decode"]))
+        if "refusals" in given:
+            given["refusals"] = _texts(given["refusals"])
+        if "priors" in given:
+            given["priors"] = PriorLimits(**given["priors"])
         return LocalOptions(**given)
     except BuildError as error:
         raise BuildError(
@@ -35,3 +47,10 @@ def options(spec: ModelSpec) -> LocalOptions:
         ) from error
     except (TypeError, ValueError) as error:
         raise BuildError(f"the options of {spec.model}: {error}") from error
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Raises: `TypeError`."""
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise TypeError("`refusals` is no list of texts")
+    return tuple(value)

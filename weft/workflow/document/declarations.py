@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, RootModel, model_validator
 from pydantic_core import PydanticCustomError
 
+from weft.workflow.document.moderating import Moderator
 from weft.workflow.document.openapi import OpenApiUse, Variable
 from weft.workflow.document.part import Part
 from weft.workflow.document.quantity import Duration, Size
@@ -89,6 +90,11 @@ class ModelSpec(Part):
     options: dict[str, Any] = Field(
         default_factory=dict, description="Further options of this kind of client."
     )
+    moderator: Moderator | None = Field(
+        default=None,
+        description="Who reads what it writes before that is shown: `./guard.py:name`, or {model: "
+        "NAME}.",
+    )
     among: Among | None = Field(
         default=None, description="Of a route: models to choose from, and what is known of them."
     )
@@ -128,7 +134,10 @@ _OWN_KEYS = {
     "think": (("model", "think"), frozenset(("model", "think"))),
 }
 """By kind of model the keys that it needs, and all that it has beside `use`."""
-_KEYS_OF_OTHERS = (("model",), frozenset(("model", "base_url", "api_key_env", "options")))
+_KEYS_OF_OTHERS = (
+    ("model",),
+    frozenset(("model", "base_url", "api_key_env", "options", "moderator")),
+)
 _SHORT = ("local", "vllm")
 
 

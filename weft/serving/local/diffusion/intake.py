@@ -13,6 +13,7 @@ from weft.core.ports.model import ModelRequest
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.denoising import Denoising
 from weft.decoding.diffusion.filters import Guard
+from weft.decoding.diffusion.guard.first_look import FirstLook, Look
 from weft.decoding.diffusion.guard.moderation import Moderation
 from weft.decoding.diffusion.guard.spans import Foreign, refuse_forged
 from weft.decoding.diffusion.plugs import Plugs
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from weft.decoding.diffusion.models.loading import DiffusionModel
 
 _EXTRA = frozenset({"ignore_eos"})
+_LOOKED_AT = 32
+"""Slots."""
 
 
 class DiffusionIntake:
@@ -63,6 +66,8 @@ class DiffusionIntake:
         request = ticket.request
         check_possible(request)
         check_request(request, _EXTRA)
+        if self._options.priors is not None and request.schema is not None:
+            self._options.priors.check_schema(request.schema)
         prompt = prompt_of(request, self._vocabulary)
         self._check_prompt(prompt)
         room = room_after(len(prompt), self._model.network.context_tokens)
@@ -79,8 +84,17 @@ class DiffusionIntake:
             Labels(self._name, way.method, way.lossless),
             frozenset(request.sampling.stop_token_ids),
             form,
+            look=None if form is None else self._looking(prompt),
             repeatable=shaping.greedy or request.sampling.seed is not None,
         )
+
+    def _looking(self, prompt: list[int]) -> Callable[[int], Look] | None:
+        """What a model that is given a form would say without one, where that is to be known."""
+        if not self._options.refusals:
+            return None
+        ids = (self._vocabulary.encode_plain(text) for text in self._options.refusals)
+        look = FirstLook(tuple(tuple(opening[:_LOOKED_AT]) for opening in ids), slots=_LOOKED_AT)
+        return lambda row: look.begin(prompt, self._traits, row)
 
     def _check_prompt(self, prompt: list[int]) -> None:
         """A mask in a prompt is none of the answer's slots; still nobody has a reason for one."""

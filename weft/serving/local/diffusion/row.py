@@ -14,6 +14,7 @@ from weft.core.errors import ModelOutputError
 from weft.core.ports.model import Prefilled
 from weft.core.values import Completion, Denoised, FinishReason, Usage
 from weft.decoding.diffusion.denoising import Denoising, Logits
+from weft.decoding.diffusion.guard.first_look import Look
 from weft.decoding.diffusion.query import Query
 from weft.decoding.diffusion.structure.structure import Structure
 from weft.serving.local.answer import Answer, Drawn
@@ -33,7 +34,8 @@ class Labels:
 
 
 class DiffusionRow:
-    """`begin` makes the writing of its canvas, in a row of the adapter's cache.
+    """`begin` makes the writing of its canvas, in a row of the adapter's cache. `look` is what is
+    asked before it, in the same row.
 
     done         the request has its completion, or its error
     most_tokens  how many tokens it can come to hold, its prompt included
@@ -50,6 +52,7 @@ class DiffusionRow:
         stop_ids: frozenset[int] = frozenset(),
         form: Structure | None = None,
         *,
+        look: Callable[[int], Look] | None = None,
         repeatable: bool = False,
     ) -> None:
         self.ticket = ticket
@@ -62,6 +65,8 @@ class DiffusionRow:
         self._labels = labels
         self._stop_ids = stop_ids
         self._form = form
+        self._begin_look = look
+        self._look: Look | None = None
         self._repeatable = repeatable
         self._denoising: Denoising | None = None
         self._prefilled = False
@@ -74,19 +79,36 @@ class DiffusionRow:
         """Begin, in row `number` of the cache."""
         self.number = number
         self._denoising = self._bearing(lambda: self._begin(number))
-        self._tell()  # there may be nothing to fill
+        if self._begin_look is not None and not self.done:
+            self._look = self._begin_look(number)
+        else:
+            self._tell()  # there may be nothing to fill
 
     def queries(self) -> tuple[Query, ...]:
         """See `Denoises`; none of a request that fails while it is asked."""
-        denoising = self._denoising
-        return () if denoising is None else self._bearing(denoising.queries) or ()
+        denoising, look = self._denoising, self._look
+        if denoising is None:
+            return ()
+        if look is not None:
+            denoising.counters.passed((look.query,), look.query.kind)
+            return (look.query,)
+        return self._bearing(denoising.queries) or ()
 
     def settle(self, answers: Sequence[Logits]) -> None:
         """See `Denoises`. Hands on what can be shown since, and the completion."""
         denoising = self._denoising
-        if denoising is not None and answers:
+        if denoising is None or not answers:
+            return
+        if self._look is not None:
+            refused = self._look.review(answers[0]) is not None
+            self._look = None
+            if refused:
+                self.done = True
+                self.ticket.put(self._completion(denoising, "refused", 0, None))
+                return
+        else:
             self._bearing(lambda: denoising.settle(answers))
-            self._tell()
+        self._tell()
 
     def _bearing(self, work: Callable[[], T]) -> T | None:
         """What comes of `work`; where it raises, the request ends with that."""

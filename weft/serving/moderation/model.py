@@ -1,0 +1,125 @@
+"""A model whose answers are judged before they are shown, piece by piece. Knows no judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+from weft.core.errors import CapabilityError
+from weft.core.ports import (
+    Capabilities,
+    Delta,
+    ModelClient,
+    ModelEvent,
+    ModelRequest,
+    Prefilled,
+    ReasoningDelta,
+    Startable,
+    TextDelta,
+)
+from weft.core.values import Completion, Usage
+from weft.serving.moderation.judges import Judge
+
+
+class ModeratedModel:
+    """Implements `ModelClient` and `Startable` over `client`, which somebody else closes.
+
+    What was written is held back until at least `every` tokens wait, and then shown if `judge` has
+    no objection to prompt and answer as one text; the end of an answer is always judged. None: a
+    whole answer at once. With an objection the answer ends as `refused`, with what was shown
+    before, the request is cancelled, and its usage counts what was shown.
+    """
+
+    def __init__(self, client: ModelClient, judge: Judge, every: int | None = None) -> None:
+        self.client = client
+        self._judge = judge
+        self._every = math.inf if every is None else every
+
+    @property
+    def model(self) -> str:
+        return self.client.model
+
+    async def capabilities(self) -> Capabilities:
+        return await self.client.capabilities()
+
+    async def start(self, show: Callable[[str], None] | None = None) -> None:
+        """See `Startable`."""
+        if isinstance(self.client, Startable):
+            await self.client.start(show)
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """See `ModelClient`. Raises: also what the judge raises."""
+        if not request.messages:
+            raise CapabilityError(
+                "a moderated model is asked by messages, not by token ids",
+                hint="its moderator has to read them",
+            )
+        review = _Review(request, self._judge)
+        async with aclosing(self.client.generate(request)) as stream:
+            async for event in stream:
+                if isinstance(event, Prefilled):
+                    review.prompt_tokens = len(event.prompt_token_ids)
+                    yield event
+                    continue
+                review.take(event)
+                if review.waiting < self._every and not isinstance(event, Completion):
+                    continue
+                if await review.objects():
+                    yield review.refused(self.model)
+                    return
+                for shown in review.shown():
+                    yield shown
+
+    async def aclose(self) -> None:
+        """Nothing: the client belongs to who made it."""
+
+
+class _Review:
+    """One answer under review: what was shown of it, and what waits."""
+
+    def __init__(self, request: ModelRequest, judge: Judge) -> None:
+        self.prompt_tokens = 0
+        self.waiting = 0
+        self._judge = judge
+        self._asked = "\n".join(message.content for message in request.messages)
+        self._said = ""
+        self._held: list[Delta | Completion] = []
+        self._judged: str | None = None
+        self._text = ""
+        self._reasoning = ""
+        self._tokens = 0
+
+    def take(self, event: Delta | Completion) -> None:
+        """Hold `event` back. A call of a tool is read where it is complete."""
+        self._held.append(event)
+        if isinstance(event, Completion):
+            calls = "".join(f"\n{call.name} {call.arguments}" for call in event.tool_calls)
+            self._said = f"{event.reasoning}{event.text}{calls}"
+            return
+        if isinstance(event, TextDelta | ReasoningDelta):
+            self._said += event.text
+        self.waiting += len(getattr(event, "token_ids", ())) or 1
+
+    async def objects(self) -> bool:
+        """Whether the judge minds the text so far, which is not read twice."""
+        if self._said == self._judged:
+            return False
+        self._judged = self._said
+        return await self._judge.objection(f"{self._asked}\n{self._said}") is not None
+
+    def shown(self) -> list[Delta | Completion]:
+        """What waited, to be shown now."""
+        held, self._held = self._held, []
+        self._text += "".join(each.text for each in held if isinstance(each, TextDelta))
+        self._reasoning += "".join(each.text for each in held if isinstance(each, ReasoningDelta))
+        self._tokens += self.waiting
+        self.waiting = 0
+        return held
+
+    def refused(self, model: str) -> Completion:
+        """The end of an answer that must not go on."""
+        usage = Usage(self.prompt_tokens, self._tokens, requests=1)
+        return Completion(
+            self._text, "refused", usage=usage, model=model, reasoning=self._reasoning
+        )
