@@ -15,6 +15,7 @@ from weft.core.events import (
     GraphGrew,
     HumanAnswered,
     HumanAsked,
+    JoinDecided,
     NodeFinished,
     NodeInfo,
     NodeLogged,
@@ -26,6 +27,7 @@ from weft.core.events import (
     NodeWaiting,
     Outcome,
     RunFinished,
+    RunResumed,
     RunStarted,
 )
 from weft.core.ids import NodeId
@@ -34,11 +36,13 @@ from weft.engine.result import RunResult
 
 def assert_well_formed(events: Sequence[Event], result: RunResult) -> None:
     """Replay `events` and assert that they tell one consistent story, which ends in `result`."""
+    earlier = isinstance(events[0], RunResumed)
+    events = events[earlier:]
     first, last = events[0], events[-1]
     assert isinstance(first, RunStarted)
     assert isinstance(last, RunFinished)
     assert all(a.at_s <= b.at_s for a, b in pairwise(events)), "time goes back"
-    replay = Replay(first)
+    replay = Replay(first, earlier)
     for event in events[1:-1]:
         replay.take(event)
     replay.conclude()
@@ -55,7 +59,8 @@ def assert_well_formed(events: Sequence[Event], result: RunResult) -> None:
 class Replay:
     """The nodes of a run as its events tell of them."""
 
-    def __init__(self, started: RunStarted) -> None:
+    def __init__(self, started: RunStarted, earlier: bool = False) -> None:
+        self.earlier = earlier
         self.limits = dict(started.limits)
         self.infos: dict[NodeId, NodeInfo] = {}
         self.attempts: Counter[NodeId] = Counter()
@@ -94,10 +99,15 @@ class Replay:
                 self.asking.add(event.node)
             case HumanAnswered():
                 self.alive(event.node)
-                self.asking.remove(event.node)
+                if event.recalled:
+                    assert event.node not in self.asking, "nobody is asked again"
+                else:
+                    self.asking.remove(event.node)
+            case JoinDecided():
+                self.decided(event)
             case NodeWaiting() | NodeRetrying() | NodeRerouted():
                 self.pause(event.node)
-            case RunStarted() | RunFinished():
+            case RunStarted() | RunResumed() | RunFinished():
                 raise AssertionError(f"{type(event).__name__} in the middle")
 
     def alive(self, node: NodeId) -> None:
@@ -112,6 +122,8 @@ class Replay:
     def started(self, event: NodeStarted) -> None:
         self.alive(event.node)
         self.attempts[event.node] += 1
+        if self.attempts[event.node] == 1:  # an earlier part may have made others
+            self.attempts[event.node] = event.attempt
         assert event.attempt == self.attempts[event.node]
         assert event.node not in self.holding, f"{event.node} started twice"
         info = self.infos[event.node]
@@ -128,7 +140,10 @@ class Replay:
     def finished(self, event: NodeFinished) -> None:
         self.pause(event.node)
         info, outcome = self.infos[event.node], event.outcome
-        assert outcome.attempts == self.attempts[event.node]
+        if event.recalled:
+            assert not self.attempts[event.node], f"{event.node} was started, and is recalled"
+        elif self.attempts[event.node] or not self.earlier:
+            assert outcome.attempts == self.attempts[event.node]
         assert not self.open_children[event.node], f"{event.node} ended before its children"
         self.outcomes[event.node] = outcome
         if info.parent is not None:
@@ -137,6 +152,11 @@ class Replay:
             assert outcome.failure is not None, f"{event.node} does not say why"
         if outcome.status != "succeeded":
             assert outcome.value is None
+
+    def decided(self, event: JoinDecided) -> None:
+        self.alive(event.node)
+        for winner in event.winners:
+            assert self.outcomes[winner].ok, f"{winner} won without a value"
 
     def conclude(self) -> None:
         missing = set(self.infos) - set(self.outcomes)

@@ -64,7 +64,7 @@ class Recorded(Addressee, Protocol):
 class Recorder:
     """The record of one run, whose right to write (see `Journal.begin`, `claim`) its maker has.
 
-    A journal that says that it is `quick` is written to in the event loop, others in a thread of
+    A `quick` journal is written to in the event loop, others in a thread of
     their own. `redact` gives what may be kept of the records up to now, in order. Once the journal
     cannot be written to, nothing more is recorded, and the run is told to end.
     """
@@ -83,7 +83,7 @@ class Recorder:
         self._durability = durability
         self._redact = redact
         self._left = False
-        self._in_loop = durability != "async" and bool(getattr(journal, "quick", False))
+        self._in_loop = durability != "async" and journal.quick
         self._letters = Letters(journal, run)
         self._waiting = Waiting()
         self._weighty = False

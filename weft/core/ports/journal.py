@@ -93,6 +93,10 @@ class Claim(Protocol):
 class Journal(Protocol):
     """Keeps runs as numbered records. Every method raises `StoreError` when it cannot."""
 
+    @property
+    def quick(self) -> bool:
+        """Whether `append` takes so little time that an event loop may well wait for it."""
+
     def begin(self, header: RunHeader) -> Claim:
         """Open a new run. Raises: `RunExists` when there is one of this id."""
 

@@ -38,7 +38,8 @@ class _Node:
     """What is known of one node.
 
     `before`: what it and all inside it consumed in attempts that are over; `own`: what it consumed
-    itself since then; `children`: those that it appended since then.
+    itself since then; `children`: those that it appended since then; `items`: how many of them it
+    offered to streaming edges.
     """
 
     digest: str = ""
@@ -50,6 +51,7 @@ class _Node:
     failed_attempts: int = 0
     gave_up: Failure | None = None
     children: dict[NodeId, None] = field(default_factory=dict)
+    items: int = 0
     answers: dict[int, list[Any]] = field(default_factory=dict)
     asked: int = 0
     decided: list[tuple[NodeId, ...]] = field(default_factory=list)
@@ -133,8 +135,8 @@ class RecordedRecall:
                 _spend(self._node(record.node), record)
             case NodeRetrying() | NodeRerouted(instead=True):
                 self._attempt_over(self._node(record.node), record)
-            case GraphGrew(parent=parent, nodes=nodes):
-                self._node(parent).children.update(dict.fromkeys(info.id for info in nodes))
+            case GraphGrew():
+                _grow(self._node(record.parent), record)
             case JoinDecided(node=node, winners=winners):
                 self._node(node).decided.append(winners)
             case HumanAnswered(node=node, value=value):
@@ -193,6 +195,12 @@ def _start(node: _Node, event: NodeStarted) -> None:
     node.children.clear()
 
 
+def _grow(node: _Node, event: GraphGrew) -> None:
+    node.children.update(dict.fromkeys(info.id for info in event.nodes))
+    if event.items:
+        node.items = len(event.results or ())
+
+
 def _spend(node: _Node, event: NodeSpent) -> None:
     if not event.recalled:
         node.own += event.usage
@@ -209,6 +217,5 @@ def _answer(node: _Node, value: Any) -> None:
 
 
 def _whole(node: _Node, outcome: Outcome) -> bool:
-    """Whether a list has a place for each of the nodes that made it."""
-    value = outcome.value
-    return not isinstance(value, list) or not node.children or len(value) == len(node.children)
+    """Whether the value of a map has a place for each of its items."""
+    return not node.items or not outcome.ok or len(outcome.value) == node.items

@@ -49,6 +49,7 @@ class SqliteJournal:
         self, path: Path | str, *, power_safe: bool = False, clock: Clock | None = None
     ) -> None:
         self.path = Path(path).absolute()
+        self.quick = not power_safe  # else it waits for the disk
         self._clock = clock or SystemClock()
         self._lock = threading.RLock()
         self._held: dict[RunId, Held] = {}

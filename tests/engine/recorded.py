@@ -1,0 +1,78 @@
+"""Runs a graph with a journal in memory, and goes on with it from any record as if it had died."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tests.engine.event_stream import assert_well_formed
+from tests.engine.play import Played, WatchedClock, assert_nothing_left, ended
+from weft.core.events import Event
+from weft.core.fakes.journal import MemoryJournal
+from weft.core.ids import NodeId, RunId
+from weft.core.ports.journal import Numbered, RunHeader
+from weft.engine import Graph, Node, Run, RunOptions
+from weft.engine.journal.recalled import RecordedRecall
+from weft.engine.recall import Recall
+from weft.engine.recorder import Durability, Recorder
+from weft.engine.result import RunResult
+
+RUN = RunId("test-run")
+
+
+class Recording(Played):
+    """A run that is over, its events, and what the journal has of it."""
+
+    records: list[Numbered]
+
+
+def record(
+    nodes: Sequence[Node],
+    *,
+    recall: Recall | None = None,
+    journal: MemoryJournal | None = None,
+    durability: Durability = "sync",
+    keep: Sequence[str] = (),
+    at: Mapping[float, Callable[[Run], object]] | None = None,
+    **settings: Any,
+) -> Recording:
+    """Run `nodes` to the end, recorded, in virtual time. `settings` are `RunOptions`."""
+    journal = journal or MemoryJournal()
+    clock = WatchedClock()
+    events: list[Event] = []
+    claim = journal.begin(RunHeader(RUN, "test", "2000-01-01T00:00:00+00:00", "0"))
+    run = Run(
+        Graph("test", nodes, keep=[NodeId(node) for node in keep]),
+        RunOptions(**settings),
+        run=RUN,
+        clock=clock,
+        listeners=[events.append],
+        recall=recall,
+        recorder=Recorder(journal, RUN, durability),
+    )
+
+    async def main() -> RunResult:
+        for seconds, act in (at or {}).items():
+            asyncio.get_running_loop().call_later(seconds, act, run)
+        result = await ended(run)
+        await assert_nothing_left(clock, leaked=bool(result.leaked))
+        return result
+
+    result = clock.run(main())
+    claim.release()
+    assert_well_formed(events, result)
+    recording = Recording(result, events)
+    recording.records = list(journal.records(RUN))
+    return recording
+
+
+def go_on(nodes: Sequence[Node], records: Sequence[Numbered], **settings: Any) -> Recording:
+    """Go on with a run of which only `records` are left; its records are those of both parts."""
+    recording = record(nodes, recall=RecordedRecall(records), **settings)
+    part = max((each.part for each in records), default=1) + 1
+    later = [
+        Numbered(len(records) + n, part, each.record) for n, each in enumerate(recording.records, 1)
+    ]
+    recording.records = [*records, *later]
+    return recording

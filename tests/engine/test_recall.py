@@ -1,0 +1,333 @@
+"""A run that is cut off after any record comes, resumed, to what it comes to undisturbed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.engine.play import after, echo, fail, give, node, script
+from tests.engine.recorded import Recording, go_on, record
+from weft.core.budget import Budget
+from weft.core.errors import NodeFailed
+from weft.core.events import NodeFinished, NodeStarted, Outcome
+from weft.core.ids import NodeId, inside
+from weft.core.values import Usage
+from weft.engine import (
+    Ask,
+    Edge,
+    Grow,
+    Inputs,
+    Join,
+    Limit,
+    Node,
+    NodeContext,
+    Retry,
+    Run,
+    Skip,
+    Work,
+    best_effort,
+    quorum,
+)
+from weft.engine.kinds import Fragment, fold, loop, map_over, reduce_with, subgraph
+
+BOOM = NodeFailed("boom")
+AGAIN = NodeFailed("try again", retryable=True)
+Nodes = Callable[["Works"], Sequence[Node]]
+
+
+class Works:
+    """Makes works that count how often each node was at it."""
+
+    def __init__(self) -> None:
+        self.done: Counter[str] = Counter()
+
+    def __call__(self, work: Work) -> Work:
+        async def counted(context: NodeContext, inputs: Inputs) -> Any:
+            self.done[context.node] += 1
+            return await work(context, inputs)
+
+        return counted
+
+
+def chain(w: Works) -> Sequence[Node]:
+    return [
+        node("a", w(after(1, 1))),
+        node("b", w(after(1, 2))),
+        node("c", w(after(2)), "a", "b"),
+        node("d", w(after(1)), "c"),
+    ]
+
+
+def failing(w: Works) -> Sequence[Node]:
+    return [
+        node("bad", w(fail(BOOM, 1))),
+        node("good", w(after(2, 1))),
+        node("needs", w(echo), "bad"),
+        node("takes", w(echo), "bad", "good", join=best_effort("nothing")),
+    ]
+
+
+def retried(w: Works) -> Sequence[Node]:
+    return [
+        node("shaky", w(script(AGAIN, AGAIN, after(1, 7))), retry=Retry(3)),
+        node("after", w(echo), "shaky"),
+    ]
+
+
+def item_body(w: Works, work: Work) -> Callable[..., Fragment]:
+    def body(scope: NodeId, bindings: Any) -> Fragment:
+        edges = tuple(Edge(v.source, k) for k, v in bindings.items() if isinstance(v, Edge))
+        given = {k: v for k, v in bindings.items() if not isinstance(v, Edge)}
+        return Fragment((Node(scope, w(work), edges, given),), scope)
+
+    return body
+
+
+async def _double(_: NodeContext, inputs: Inputs) -> Any:
+    await asyncio.sleep(inputs["item"])
+    return inputs["item"] * 2
+
+
+async def _odd(_: NodeContext, inputs: Inputs) -> Any:
+    await asyncio.sleep(inputs["item"])
+    return inputs["item"] if inputs["item"] % 2 else Skip("even")
+
+
+def mapped(w: Works) -> Sequence[Node]:
+    return [
+        node("list", w(give([3, 1, 2, 5]))),
+        node("map", w(map_over("list", item_body(w, _double), width=2)), "list"),
+        node("sum", w(reduce_with(sum, "map")), "map"),
+    ]
+
+
+def streamed(w: Works) -> Sequence[Node]:
+    """A map of which items are left out, and another over what it streams."""
+    stream = Edge(NodeId("first"), "first", stream=True)
+    return [
+        node("list", w(give([3, 1, 2, 5, 4]))),
+        node("first", w(map_over("list", item_body(w, _odd))), "list"),
+        node("second", w(map_over("first", item_body(w, _double))), stream),
+        node("all", w(fold(lambda a, b: [*a, b], [], "first")), stream),
+        node("end", w(echo), "second", "all"),
+    ]
+
+
+def looped(w: Works) -> Sequence[Node]:
+    async def more(_: NodeContext, inputs: Inputs) -> Any:
+        await asyncio.sleep(1)
+        return (inputs["value"] or 0) + 1
+
+    def body(scope: NodeId, bindings: Any) -> Fragment:
+        one, two = inside(scope, "one"), inside(scope, "two")
+        return Fragment(
+            (Node(one, w(more), given=bindings), Node(two, w(more), (Edge(one, "value"),))), two
+        )
+
+    return [
+        node("loop", w(loop(body, until=lambda value, _: value >= 6, max_iterations=5))),
+        node("end", w(echo), "loop"),
+    ]
+
+
+def nested(w: Works) -> Sequence[Node]:
+    def body(scope: NodeId, bindings: Any) -> Fragment:
+        first, second = inside(scope, "m"), inside(scope, "s")
+        return Fragment(
+            (
+                Node(first, w(map_over("xs", item_body(w, _double))), given={"xs": [1, 2]}),
+                Node(second, w(reduce_with(sum, "m")), (Edge(first, "m"),)),
+            ),
+            second,
+        )
+
+    return [node("sub", w(subgraph(body))), node("end", w(echo), "sub")]
+
+
+def appending(w: Works) -> Sequence[Node]:
+    """Like an agent: it appends, waits, and decides what comes next."""
+
+    async def agent(context: NodeContext, inputs: Inputs) -> Any:
+        found = []
+        for turn in (1, 2, 3):
+            place = inside(context.scope, f"turn{turn}")
+            context.append([Node(place, w(after(1, turn * 10)))])
+            found.append((await context.outcome(place)).value)
+        return found
+
+    return [node("agent", w(agent)), node("end", w(echo), "agent")]
+
+
+def stood_in(w: Works) -> Sequence[Node]:
+    return [
+        node("a", w(fail(BOOM, 1)), fallback=node("cheap", w(after(2, "stand-in")))),
+        node("b", w(fail(BOOM, 1)), default="default"),
+        node("c", w(fail(AGAIN, 1)), retry=Retry(2), fallback=node("cheap", w(after(2, 3)))),
+        node("end", w(echo), "a", "b", "c"),
+    ]
+
+
+def raced(w: Works) -> Sequence[Node]:
+    """Joins that somebody loses, of edges and of children."""
+    children = tuple(Node(NodeId(f"grow/{i}"), w(after(4 - i, i))) for i in range(3))
+    ids = tuple(child.id for child in children)
+
+    async def grow(_: NodeContext, __: Inputs) -> Grow:
+        return Grow(children, ids, then=late, join=quorum(2))
+
+    async def late(_: NodeContext, values: Any) -> Any:
+        await asyncio.sleep(2)
+        return values
+
+    return [
+        node("slow", w(after(9, "slow"))),
+        node("quick", w(after(2, "quick"))),
+        node("any", w(after(3, "any")), "slow", "quick", join=Join("any", cancel_rest=True)),
+        node("grow", w(grow)),
+        node("end", w(echo), "any", "grow"),
+    ]
+
+
+def asking(w: Works) -> Sequence[Node]:
+    async def twice(_: NodeContext, __: Inputs) -> Ask:
+        async def then(_: NodeContext, first: Any) -> Ask:
+            async def both(_: NodeContext, second: Any) -> Any:
+                await asyncio.sleep(1)
+                return [first, second]
+
+            return Ask("and then?", then=both)
+
+        return Ask("what?", then=then)
+
+    return [
+        node("one", w(twice)),
+        node("two", w(give(Ask("who?")))),
+        node("end", w(echo), "one", "two"),
+    ]
+
+
+def spending(w: Works) -> Sequence[Node]:
+    async def spend(context: NodeContext, _: Inputs) -> Any:
+        context.spend(Usage(completion_tokens=5))
+        await asyncio.sleep(1)
+        context.spend(Usage(completion_tokens=5))
+        return context.node
+
+    def body(scope: NodeId, _: Any) -> Fragment:
+        return Fragment((Node(scope, w(spend)),), scope)
+
+    return [
+        node("a", w(spend), spends=True),
+        node("map", w(map_over("a", body)), "list", Edge(NodeId("list"), "a")),
+        node("list", w(give([1, 2]))),
+        node("b", w(spend), "a", "map", spends=True, degrade=node("cheap", w(spend))),
+        node("c", w(spend), "b", spends=True, default="too dear"),
+    ]
+
+
+SHAPES: list[Nodes] = [
+    chain,
+    failing,
+    retried,
+    mapped,
+    streamed,
+    looped,
+    nested,
+    appending,
+    stood_in,
+    raced,
+    asking,
+    spending,
+]
+SETTINGS: dict[str, dict[str, Any]] = {
+    "spending": {"limit": Limit(Budget(tokens=35), "degrade")},
+    "chain": {"max_concurrency": 1},
+    "mapped": {"max_concurrency": 2},
+}
+
+
+class Person:
+    """Answers every question after a while, `number` by number."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, run: Run) -> None:
+        for asking in run.questions:
+            self.asked.append(asking)
+            run.answer(asking, f"{asking} {run.questions[asking].question}")
+
+
+def at(person: Person) -> dict[float, Callable[[Run], object]]:
+    return dict.fromkeys((2, 4, 6), person)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_a_run_that_is_cut_off_anywhere_comes_to_the_same(shape: Nodes) -> None:
+    settings = SETTINGS.get(shape.__name__, {})
+    whole = record(shape(Works()), at=at(Person()), **settings)
+    # What is left of a process that died may end with any record, since it wrote them in order.
+    for left in range(1, len(whole.records)):
+        works, person = Works(), Person()
+        cut = whole.records[:left]
+        resumed = go_on(shape(works), cut, at=at(person), **settings)
+        assert_same(resumed, whole)
+        assert_not_repeated(works, resumed, cut)
+        answered = [e.record.node for e in cut if type(e.record).__name__ == "HumanAnswered"]
+        assert Counter(person.asked) + Counter(answered) == Counter(
+            {"one": 2, "two": 1} if shape is asking else {}
+        )
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_a_run_that_is_cut_off_again_and_again_comes_to_the_same(shape: Nodes) -> None:
+    settings = SETTINGS.get(shape.__name__, {})
+    whole = record(shape(Works()), at=at(Person()), **settings)
+    for left in range(2, len(whole.records), 3):
+        cut = whole.records[:left]
+        for more in (2, 5, 9):
+            again = go_on(shape(Works()), cut, at=at(Person()), **settings)
+            cut = again.records[: len(cut) + more]
+        resumed = go_on(shape(Works()), cut, at=at(Person()), **settings)
+        assert_same(resumed, whole)
+
+
+def assert_same(resumed: Recording, whole: Recording) -> None:
+    """The outcomes of all nodes that both know, the status, and what it cost."""
+    assert resumed.result.status == whole.result.status
+    assert list(map(_said, resumed.result.reasons)) == list(map(_said, whole.result.reasons))
+    assert resumed.result.usage == whole.result.usage
+    for name, outcome in resumed.by_node.items():
+        assert _plain(outcome) == _plain(whole.by_node[name]), name
+    top = {name for name in whole.by_node if name.isidentifier()}
+    assert top <= set(resumed.by_node)
+
+
+def assert_not_repeated(works: Works, resumed: Recording, cut: Sequence[Any]) -> None:
+    """What had ended has not run."""
+    ended = {each.record.node for each in cut if isinstance(each.record, NodeFinished)}
+    told = {event.node for event in resumed.all(NodeStarted)}
+    done = {NodeId(name) for name in works.done}
+    assert done <= told
+    # Stopped before its first step: the winner of its join ended while it was about to start.
+    assert all(resumed.by_node[node].status == "cancelled" for node in told - done)
+    assert not (ended & told) - REGROWN
+
+
+def _plain(outcome: Outcome) -> Outcome:
+    failure = outcome.failure
+    return replace(outcome, failure=failure and replace(failure, message=_said(failure.message)))
+
+
+def _said(reason: str) -> str:
+    """A reason without how far a budget was exceeded: what is recalled is charged all at once."""
+    return re.sub(r"\d+ of", "N of", reason)
+
+
+REGROWN = {NodeId("first")}  # so that what streams from it keeps its numbers
