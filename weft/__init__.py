@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from weft.agents.agent import AgentOptions, Answer
     from weft.agents.tools import Isolation, Tool, Toolbox, ToolContext, tool
     from weft.core.budget import Budget
+    from weft.core.errors import NotDone
+    from weft.core.idempotency import idempotency_key
     from weft.reasoning.options import ThinkOptions
     from weft.reasoning.question import Document, Question
     from weft.reasoning.thought import Thought
@@ -43,6 +45,7 @@ _HOMES = {
     "FlowResult": "weft.workflow",
     "FlowRun": "weft.workflow",
     "Isolation": "weft.agents.tools",
+    "NotDone": "weft.core.errors",
     "Question": "weft.reasoning.question",
     "ThinkOptions": "weft.reasoning.options",
     "Thought": "weft.reasoning.thought",
@@ -52,6 +55,7 @@ _HOMES = {
     "Toolbox": "weft.agents.tools",
     "ask": "weft.workflow.asking",
     "ask_sync": "weft.workflow.asking",
+    "idempotency_key": "weft.core.idempotency",
     "json_schema": "weft.workflow",
     "load": "weft.workflow",
     "loads": "weft.workflow",
@@ -70,6 +74,7 @@ __all__ = [
     "FlowResult",
     "FlowRun",
     "Isolation",
+    "NotDone",
     "Question",
     "ThinkOptions",
     "Thought",
@@ -80,6 +85,7 @@ __all__ = [
     "__version__",
     "ask",
     "ask_sync",
+    "idempotency_key",
     "json_schema",
     "load",
     "loads",

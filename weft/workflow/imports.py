@@ -34,9 +34,10 @@ def tool_of(unit: Unit, text: str) -> Tool[..., Any]:
         tool = resolve(_from_root(unit, reference), unit.root)
     else:
         tool = known if isinstance(known, Tool) else Tool(known)
-    if declared is not None and declared.isolate is not None:
-        return _isolated(tool, declared.isolate)
-    return tool
+    if declared is None or (declared.isolate is None and declared.effect is None):
+        return tool
+    isolation = None if declared.isolate is None else _isolation(declared.isolate)
+    return tool.declared(isolation=isolation, effect=declared.effects.get(""))
 
 
 def function_of(unit: Unit, reference: str) -> Function:
@@ -98,22 +99,13 @@ def _from_root(unit: Unit, reference: str) -> str:
     return f"./{file.relative_to(unit.root)}:{name}"
 
 
-def _isolated(tool: Tool[..., Any], limits: IsolationSpec) -> Tool[..., Any]:
+def _isolation(limits: IsolationSpec) -> Isolation:
     given: Mapping[str, Any] = {
         "timeout_s": limits.timeout,
         "memory_bytes": limits.memory,
         "output_bytes": limits.output,
     }
-    isolation = Isolation(**{key: value for key, value in given.items() if value is not None})
-    return Tool(
-        tool.function,
-        name=tool.spec.name,
-        pure=tool.spec.pure,
-        isolation=isolation,
-        timeout_s=tool.timeout_s,
-        resource=tool.resource,
-        version=tool.spec.version,
-    )
+    return Isolation(**{key: value for key, value in given.items() if value is not None})
 
 
 def build_error(error: WeftError) -> BuildError:

@@ -96,6 +96,7 @@ def _described(unit: Unit, name: str, said: OpenApiUse) -> OpenApiTools:
         "retries": said.retries,
         "max_bytes": said.max_result,
         "pure": said.pure,
+        "effects": unit.document.tools[name].effects,
     }
     options = OpenApiOptions(**{key: value for key, value in given.items() if value is not None})
     document = file_beside(unit, said.document)
@@ -123,5 +124,6 @@ def _settings(declared: ToolUse, said: McpUse) -> dict[str, Any]:
         "start_timeout_s": said.start_timeout,
         "max_result_bytes": said.max_result,
         "restarts": said.restarts,
+        "effects": declared.effects,
     }
     return {key: value for key, value in given.items() if value is not None}

@@ -18,10 +18,10 @@ from weft.core.errors import (
     WeftError,
 )
 from weft.core.events import NodeFinished, Outcome
+from weft.core.idempotency import current_key, idempotency_key
 from weft.core.ports import BatchRunner, ToolRunner
 from weft.core.values import Effect, ToolSpec
-from weft.engine.cassette import Confirmation, RecordingTools, idempotency_key, once_calls
-from weft.engine.cassette.key import current_key
+from weft.engine.cassette import Confirmation, RecordingTools, once_calls
 
 PAY = {"amount": 3}
 

@@ -9,14 +9,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weft.agents.foreign import SchemaRefused, identifiers, shown, vetted
+from weft.agents.foreign import Effects, SchemaRefused, effect_of, identifiers, shown, vetted
 from weft.agents.foreign.schema import parts
-from weft.core.values import JsonSchema, ToolSpec
+from weft.core.values import Effect, JsonSchema, ToolSpec
 
 _MAX_PARTS: Final = 10_000
 _MAX_NAME: Final = 128
 _MAX_DESCRIPTION: Final = 4_000
 _PLAIN: Final = "result"
+_NOTHING_SAID: Final[Effects] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +28,17 @@ class ServerTool:
     spec        what weft knows of it, under its name here
     output      the schema that its structured content has to fit, or None
     wrapped     its value is the field `result` of the structured content
-    repeatable  the server says that calling it twice does no more than calling it once
     """
 
     name: str
     spec: ToolSpec
     output: JsonSchema | None = None
     wrapped: bool = False
-    repeatable: bool = False
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether calling it twice does no more than calling it once."""
+        return self.spec.effect in ("pure", "idempotent")
 
 
 class Listing:
@@ -62,14 +66,16 @@ class Listing:
                 kept.append({"name": found.name, "inputSchema": found.parameters})
         result["tools"] = kept
 
-    def tools(self, prefix: str, only: Collection[str]) -> dict[str, ServerTool]:
+    def tools(
+        self, prefix: str, only: Collection[str], effects: Effects = _NOTHING_SAID
+    ) -> dict[str, ServerTool]:
         """The tools by the names they have here: identifiers that begin with `prefix`.
 
-        `only` holds names of the server or identifiers of them, without the prefix.
+        `only` and `effects` hold names of the server or identifiers of them, without the prefix.
         """
         names = identifiers(self._found, prefix)
         return {
-            here: self._found[name].tool(here)
+            here: self._found[name].tool(here, effect_of(effects, name, self._found[name].effect))
             for name, here in names.items()
             if not only or name in only or here.removeprefix(prefix) in only
         }
@@ -100,8 +106,7 @@ class Listing:
             _description(raw),
             _parameters(vetted(schemas[0])),
             None if schemas[1] is None else vetted(schemas[1]),
-            isinstance(hints, Mapping)
-            and any(hints.get(hint) is True for hint in ("readOnlyHint", "idempotentHint")),
+            _hinted(hints if isinstance(hints, Mapping) else {}),
         )
 
 
@@ -111,14 +116,21 @@ class _Found:
     description: str
     parameters: JsonSchema
     output: JsonSchema | None
-    repeatable: bool
+    effect: Effect
 
-    def tool(self, here: str) -> ServerTool:
+    def tool(self, here: str, effect: Effect) -> ServerTool:
         """The tool under its name here."""
         wrapped = self.output is not None and _is_wrapper(self.output)
         result = _field(self.output, _PLAIN) if self.output and wrapped else self.output
-        spec = ToolSpec(here, self.description, self.parameters, result)
-        return ServerTool(self.name, spec, self.output, wrapped, self.repeatable)
+        spec = ToolSpec(here, self.description, self.parameters, result, effect=effect)
+        return ServerTool(self.name, spec, self.output, wrapped)
+
+
+def _hinted(hints: Mapping[str, Any]) -> Effect:
+    """What the server says of a tool's effect; no proof, but its own word."""
+    if hints.get("readOnlyHint") is True:
+        return "pure"
+    return "idempotent" if hints.get("idempotentHint") is True else "unknown"
 
 
 def _description(raw: Mapping[str, Any]) -> str:

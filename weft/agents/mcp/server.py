@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from weft.agents.foreign import Secrets
+from weft.agents.foreign import Effects, Secrets
 from weft.core.errors import BuildError
 
 _MIB: Final = 1024 * 1024
@@ -32,6 +32,8 @@ class McpServer:
     timeout_s         the longest call; `start_timeout_s`: until it has listed its tools
     restarts          how often in a row it is started, or connected to, again when that fails
     max_result_bytes  the largest result, measured as JSON
+    effects           what calls of its tools do to the world, by tool, or under "" for all others;
+                      of a tool that is not said of, what the server itself hints at
 
     Raises: `BuildError`.
     """
@@ -49,6 +51,7 @@ class McpServer:
     restarts: int = 3
     max_result_bytes: int = 16 * _MIB
     max_tools: int = 500
+    effects: Effects = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if bool(self.command) == (self.url is not None):

@@ -22,6 +22,7 @@ from weft.agents.tools.context import ToolContext, current_sink
 from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import (
     BuildError,
+    NotDone,
     ToolArgumentError,
     ToolLimitError,
     ToolNotFound,
@@ -95,25 +96,31 @@ class McpTools:
     # -- calls ---------------------------------------------------------------------------------
 
     async def _call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> Any:
-        connection = await self._link.connection()
+        connection = await self._connection()
         tool = self._tool(name)
         sent = _checked(tool.spec, arguments)
         try:
             result = await self._answer(connection, tool, sent, context)
         except ConnectionLost as lost:
             if not tool.repeatable and lost.carried_out is not False:
-                raise await _unanswered(tool, connection) from lost
+                raise await _unanswered(tool, connection, lost) from lost
             context.log(f"the connection to {self._server.name} was lost; calling once more")
-            connection = await self._link.connection()
+            connection = await self._connection()
             tool = self._tool(name)
             try:
                 result = await self._answer(connection, tool, sent, context)
             except ConnectionLost as again:
-                raise await _unanswered(tool, connection) from again
+                raise await _unanswered(tool, connection, again) from again
         self._link.worked()
         # In a thread: checking a large result takes its time, and nobody else should wait for it.
         limit = self._server.max_result_bytes
         return await asyncio.to_thread(value_of, tool, result, limit, connection.secrets.hidden)
+
+    async def _connection(self) -> Connection:
+        try:
+            return await self._link.connection()
+        except ToolRaised as error:  # nothing has been asked of the server
+            raise NotDone(error.message, hint=error.hint, retryable=error.retryable) from error
 
     async def _answer(
         self, connection: Connection, tool: ServerTool, sent: dict[str, Any], context: ToolContext
@@ -143,7 +150,7 @@ class McpTools:
 
     def _take(self, connection: Connection) -> None:
         """Know the tools of `connection`. Raises: `ToolNotFound` where one that is wanted lacks."""
-        tools = connection.listing.tools(self._prefix, self._server.only)
+        tools = connection.listing.tools(self._prefix, self._server.only, self._server.effects)
         self.refused = dict(connection.listing.refused)
         there = {name for tool in tools.values() for name in (tool.name, identifier(tool.name))}
         for name in self._server.only:
@@ -181,11 +188,10 @@ def _checked(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-async def _unanswered(tool: ServerTool, connection: Connection) -> ToolRaised:
+async def _unanswered(tool: ServerTool, connection: Connection, lost: ConnectionLost) -> ToolRaised:
     name = tool.spec.name
     if not connection.lost:
         return ToolRaised(f"{name}: the answer broke off", retryable=True)
     failure = await connection.failure()
-    return ToolRaised(
-        f"{name}: {failure.message} during the call", hint=failure.hint, retryable=True
-    )
+    kind = NotDone if lost.carried_out is False else ToolRaised
+    return kind(f"{name}: {failure.message} during the call", hint=failure.hint, retryable=True)

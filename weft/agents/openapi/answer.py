@@ -15,9 +15,11 @@ from weft.agents.openapi.media import is_json, kind_of
 from weft.agents.openapi.network import HttpAnswer
 from weft.agents.openapi.operation import Operation
 from weft.agents.openapi.responses import Response
-from weft.core.errors import ToolRaised, ToolResultError
+from weft.core.errors import NotDone, ToolRaised, ToolResultError
 
 _SHOWN: Final = 300
+_REFUSED: Final = frozenset({400, 401, 403, 404, 405, 406, 413, 415, 422, 429})
+"""The server did not do what was asked, for it did not come to that."""
 _CHARSETS: Final = frozenset({"utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin-1"})
 
 
@@ -74,7 +76,8 @@ def failure_of(
     except ValueError:
         phrase = ""
     hint = "see `auth_env`" if answer.status in (401, 403) else None
-    return ToolRaised(
+    kind = NotDone if answer.status in _REFUSED else ToolRaised
+    return kind(
         f"{operation.spec.name}: the server answered {answer.status}{phrase}"
         f"{_begin(answer, secrets)}",
         hint=hint,

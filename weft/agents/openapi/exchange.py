@@ -19,7 +19,6 @@ from weft.agents.openapi.options import OpenApiOptions
 from weft.core.errors import BuildError, ToolRaised
 from weft.core.ports import Clock
 
-IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PASSING: Final = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE_S: Final = 0.5
@@ -36,13 +35,13 @@ class Exchange:
         self._options = options
         self._clock = clock
 
-    async def answer(self, request: HttpRequest) -> HttpAnswer:
+    async def answer(self, request: HttpRequest, *, repeatable: bool = False) -> HttpAnswer:
         """The last answer, which is no redirect.
 
-        Repeats what changes nothing more when repeated, after the delay that the server asks for.
+        Repeats what is `repeatable`, after the delay that the server asks for.
         Raises: `ToolRaised`, `ToolLimitError`.
         """
-        attempts = 1 + (self._options.retries if request.method in IDEMPOTENT else 0)
+        attempts = 1 + (self._options.retries if repeatable else 0)
         for attempt in range(attempts):
             last = attempt == attempts - 1
             pause_s = _FIRST_PAUSE_S * 2**attempt
@@ -52,7 +51,7 @@ class Exchange:
                 if last or not error.error.retryable:
                     raise error.error from error.__cause__
             except ToolRaised as error:
-                error.retryable = error.retryable and request.method in IDEMPOTENT
+                error.retryable = error.retryable and repeatable
                 if last or not error.retryable:
                     raise
             else:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import httpcore2
 
 from weft.agents.openapi.address import Origin, Reach
-from weft.core.errors import ToolLimitError, ToolRaised
+from weft.core.errors import NotDone, ToolLimitError, ToolRaised
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 _BAD_ANSWER: Final = (httpcore2.ProtocolError, httpcore2.NetworkError, httpcore2.TimeoutException)
@@ -46,7 +46,7 @@ class NotReached(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None, retryable: bool = False) -> None:
         super().__init__(message)
-        self.error = ToolRaised(message, hint=hint, retryable=retryable)
+        self.error = NotDone(message, hint=hint, retryable=retryable)
 
 
 class Connections:

@@ -10,22 +10,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from weft.agents.foreign import SchemaRefused, shown, vetted
+from weft.agents.foreign import SchemaRefused, effect_of, shown, vetted
 from weft.agents.openapi.document import ApiDocument
 from weft.agents.openapi.media import is_json
+from weft.agents.openapi.options import OpenApiOptions
 from weft.agents.openapi.parameter import Parameter, parameters_of
 from weft.agents.openapi.responses import Responses, responses_of
 from weft.agents.openapi.schema import MAX_PARTS, SchemaWriter
 from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import BuildError
-from weft.core.values import ToolSpec
+from weft.core.values import Effect, ToolSpec
 
 READING: Final = frozenset({"GET", "HEAD"})
+KEY_HEADER: Final = "Idempotency-Key"
+_SAFE: Final = READING | {"OPTIONS"}
+_IDEMPOTENT: Final = frozenset({"PUT", "DELETE"})
 METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 _BY_PATH: Final = re.compile(rf"({'|'.join(METHODS)})\s+(/\S*)\Z", re.IGNORECASE)
 _PATH: Final = re.compile(r"/[^\s?#\\]*\Z")
 _NAMES: Final = re.compile(r"\{([^{}]*)\}")
 _LONGEST: Final = 1_000
+_OPTIONS: Final = OpenApiOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation that can be called. `media` is the type of its body, empty without one."""
+    """An operation that can be called.
+
+    `media` is the type of its body, empty without one. `keyed`: its document has it take a header
+    `Idempotency-Key`, which is no argument then: it is given to each call.
+    """
 
     spec: ToolSpec
     method: str
@@ -54,6 +63,12 @@ class Operation:
     media: str
     responses: Responses
     security: Any
+    keyed: bool = False
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call that is repeated does no more than one that is not."""
+        return self.spec.effect in ("pure", "idempotent")
 
 
 def operations(document: ApiDocument) -> Iterator[Found]:
@@ -96,9 +111,14 @@ def find(document: ApiDocument, wanted: str) -> Found:
 
 
 def read(
-    document: ApiDocument, found: Found, name: str, version: str, *, pure: bool = False
+    document: ApiDocument,
+    found: Found,
+    name: str,
+    version: str,
+    options: OpenApiOptions = _OPTIONS,
+    label: str = "",
 ) -> Operation:
-    """`found` as the tool `name`, where it only reads a `pure` one.
+    """`found` as the tool `name`; `label` is what the effects in `options` call it.
 
     Raises: `BuildError` that names the operation.
     """
@@ -109,8 +129,16 @@ def read(
         hint = error.hint if isinstance(error, BuildError) else None
         said = error.message if isinstance(error, BuildError) else str(error)
         raise BuildError(f"the operation {where}: {said}", hint=hint) from error
-    spec = replace(operation.spec, pure=pure and operation.method in READING)
-    return replace(operation, spec=spec)
+    effect = effect_of(options.effects, label or name, _effect(operation))
+    pure = options.pure and operation.method in READING and effect == "pure"
+    return replace(operation, spec=replace(operation.spec, pure=pure, effect=effect))
+
+
+def _effect(operation: Operation) -> Effect:
+    """What HTTP says of a method, and the document of its key."""
+    if operation.method in _SAFE:
+        return "pure"
+    return "idempotent" if operation.keyed or operation.method in _IDEMPOTENT else "unknown"
 
 
 def _read(document: ApiDocument, found: Found, name: str, version: str) -> Operation:
@@ -118,6 +146,8 @@ def _read(document: ApiDocument, found: Found, name: str, version: str) -> Opera
     parameters = parameters_of(
         document, found.item.get("parameters", []), declared.get("parameters", [])
     )
+    keyed = any(_is_key(each) for each in parameters)
+    parameters = tuple(each for each in parameters if not _is_key(each))
     _check_path(found.path, parameters)
     media, body, needed = _body(document, declared.get("requestBody"))
     writer = SchemaWriter(document, "request")
@@ -136,7 +166,12 @@ def _read(document: ApiDocument, found: Found, name: str, version: str) -> Opera
         name, _description(declared, found), arguments, responses.result(), version=version
     )
     security = declared.get("security", document.root.get("security"))
-    return Operation(spec, found.method.upper(), found.path, parameters, media, responses, security)
+    method = found.method.upper()
+    return Operation(spec, method, found.path, parameters, media, responses, security, keyed)
+
+
+def _is_key(parameter: Parameter) -> bool:
+    return parameter.place == "header" and parameter.name.lower() == KEY_HEADER.lower()
 
 
 def _check_path(path: str, parameters: tuple[Parameter, ...]) -> None:

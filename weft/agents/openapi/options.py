@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from weft.agents.foreign import Effects
 from weft.core.errors import BuildError
 
 _MIB: Final = 2**20
@@ -28,6 +29,9 @@ class OpenApiOptions:
     max_bytes        of an answer
     connections      at most so many at once
     pure             reading (GET, HEAD) gives the same for the same arguments: its tools are pure
+    effects          what calls do to the world, by operation, or under "" for all others. By
+                     itself, reading does nothing; PUT, DELETE and what takes an `Idempotency-Key`
+                     may be repeated; of others nobody knows
     """
 
     base_url: str | None = None
@@ -39,6 +43,7 @@ class OpenApiOptions:
     max_bytes: int = _MIB
     connections: int = 16
     pure: bool = False
+    effects: Effects = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("timeout_s", "max_bytes", "connections"):

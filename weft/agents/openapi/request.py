@@ -16,9 +16,10 @@ from weft.agents.foreign import misfit
 from weft.agents.openapi.address import Origin
 from weft.agents.openapi.credentials import Keys
 from weft.agents.openapi.network import HttpRequest
-from weft.agents.openapi.operation import Operation
+from weft.agents.openapi.operation import KEY_HEADER, READING, Operation
 from weft.agents.openapi.parameter import Parameter
 from weft.core.errors import ToolArgumentError
+from weft.core.idempotency import current_key, idempotency_key
 
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 
@@ -77,12 +78,21 @@ def written(
     if operation.media and "body" in arguments:
         headers["Content-Type"] = operation.media
         body = to_json(arguments["body"])
+    headers |= _key(operation)
     if cookies:
         headers["Cookie"] = "; ".join(cookies)
     target = _checked_path(operation, base + path)
     pairs = "&".join(f"{name}={value}" for name, value in (*query, *keys.query))
     target = f"{target}?{pairs}" if pairs else target
     return HttpRequest(operation.method, origin, target, {**headers, **keys.headers}, body)
+
+
+def _key(operation: Operation) -> dict[str, str]:
+    """The idempotency key of the call, where there is one, or where it has to be one."""
+    if operation.keyed:
+        return {KEY_HEADER: idempotency_key()}
+    key = "" if operation.method in READING else current_key()
+    return {KEY_HEADER: key} if key else {}
 
 
 def _segment(parameter: Parameter, value: Any) -> str:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from weft.agents.foreign import identifiers, shown
+from weft.agents.foreign import check_effects, identifiers, shown
 from weft.agents.openapi.address import Origin, Reach, origin_of
 from weft.agents.openapi.answer import failure_of, value_of
 from weft.agents.openapi.credentials import Lock, locks_of, open_locks
 from weft.agents.openapi.document import ApiDocument, read_document
-from weft.agents.openapi.exchange import IDEMPOTENT, Exchange
+from weft.agents.openapi.exchange import Exchange
 from weft.agents.openapi.network import Connections, Resolver
 from weft.agents.openapi.operation import Operation, find, read
 from weft.agents.openapi.options import OpenApiOptions
@@ -101,7 +101,7 @@ class OpenApiTools:
         endpoint = self._endpoints.get(name)
         if endpoint is None:
             raise ToolNotFound(f"no tool {name!r}", hint=suggestion(name, self._endpoints))
-        limit_s, repeatable = self._options.timeout_s, endpoint.operation.method in IDEMPOTENT
+        limit_s, repeatable = self._options.timeout_s, endpoint.operation.repeatable
         try:
             async with asyncio.timeout(limit_s) as limit:
                 return await self._called(endpoint, arguments, repeatable)
@@ -124,7 +124,8 @@ class OpenApiTools:
         operation = endpoint.operation
         given, keys = checked(operation, arguments), open_locks(endpoint.locks)
         request = written(operation, endpoint.origin, endpoint.base, given, keys)
-        answer = await self._exchange(endpoint.origin).answer(request)
+        exchange = self._exchange(endpoint.origin)
+        answer = await exchange.answer(request, repeatable=repeatable)
         if not 200 <= answer.status < 300:
             again = repeatable and answer.status in _LATER
             raise failure_of(operation, answer, keys.secrets, retryable=again)
@@ -161,6 +162,7 @@ def _endpoints(
     chosen = [find(document, text) for text in _listed(wanted)]
     labels = list(wanted) if isinstance(wanted, Mapping) else [each.id for each in chosen]
     names = identifiers(labels, prefix)
+    check_effects(options.effects, labels)
     if len(set(labels)) < len(labels):
         raise BuildError("an operation is listed twice")
     made = []
@@ -172,7 +174,7 @@ def _endpoints(
         if options.auth_env is not None and origin.scheme != "https" and not origin.is_local:
             raise BuildError("a key would go over the network in clear", hint="use https://")
         version = f"{document.digest}:{origin.scheme}://{origin.authority}{parts.path}"
-        operation = read(document, found, names[label], version, pure=options.pure)
+        operation = read(document, found, names[label], version, options, label)
         locks = locks_of(document, operation.security, options.auth_env)
         made.append(_Endpoint(operation, origin, parts.path.rstrip("/"), locks))
     return made

@@ -14,6 +14,7 @@ from weft.agents.tools.invocation import bounded
 from weft.agents.tools.problem import converted
 from weft.agents.tools.thread import in_thread
 from weft.core.errors import BuildError, ToolResultError, WeftError
+from weft.core.idempotency import keyed
 
 Calls = Sequence[Mapping[str, Any]]
 
@@ -31,7 +32,8 @@ async def invoke_batch(tool: Tool[..., Any], calls: Calls, max_bytes: int) -> li
     sound = [values for values in read if not isinstance(values, WeftError)]
     results: Iterator[Any | WeftError] = iter(())
     if sound:
-        results = iter(await bounded(tool, lambda _: _run(tool, batch, sound, max_bytes)))
+        with keyed(""):  # that of whoever came first is not the key of them all
+            results = iter(await bounded(tool, lambda _: _run(tool, batch, sound, max_bytes)))
     return [values if isinstance(values, WeftError) else next(results) for values in read]
 
 

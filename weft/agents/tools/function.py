@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, get_args, overload
 
 from weft.agents.tools.batch import Batch, BatchFunction, batch_of
 from weft.agents.tools.isolation import Isolation
@@ -19,7 +19,7 @@ from weft.agents.tools.signature import signature_of
 from weft.agents.tools.version import version_of
 from weft.core.errors import BuildError
 from weft.core.ids import is_name
-from weft.core.values import ToolSpec
+from weft.core.values import Effect, ToolSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,10 +49,11 @@ class Tool(Generic[P, R]):
         resource: str | None = None,
         batch: Batch | BatchFunction | None = None,
         version: str | None = None,
+        effect: Effect = "unknown",
     ) -> None:
         """Raises: `BuildError` when the function, its name or its limits do not make a tool."""
         self.batch = batch_of(batch)
-        self.signature = signature_of(function)
+        self.signature = signature_of(function, keyed=effect == "idempotent")
         functools.update_wrapper(self, function)
         self.function = function
         self.spec = ToolSpec(
@@ -63,15 +64,12 @@ class Tool(Generic[P, R]):
             pure,
             self.batch.most if self.batch is not None else 0,
             version_of(function) if version is None else version,
+            checked_effect(pure, effect),
         )
-        if self.batch is not None and isolation is not None:
-            raise BuildError(
-                f"tool {self.spec.name}: a batch form runs in this process, not in one of its own",
-                hint="leave out `batch` or `isolate`",
-            )
         if timeout_s is not None and not timeout_s > 0:
             raise BuildError(f"tool {self.spec.name}: timeout_s must be positive, got {timeout_s}")
         self.isolation = isolation
+        self._check_batch()
         self.import_path = path_of(function) if isolation is not None else None
         self.timeout_s = timeout_s
         self.resource = resource
@@ -81,6 +79,20 @@ class Tool(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<tool {self.spec.name}>"
+
+    def _check_batch(self) -> None:
+        if self.batch is None:
+            return
+        if self.isolation is not None:
+            raise BuildError(
+                f"tool {self.spec.name}: a batch form runs in this process, not in one of its own",
+                hint="leave out `batch` or `isolate`",
+            )
+        if self.signature.key is not None:
+            raise BuildError(
+                f"tool {self.spec.name}: a batch form gets no idempotency keys",
+                hint="leave out `batch` or the parameter",
+            )
 
     @property
     def is_async(self) -> bool:
@@ -95,6 +107,25 @@ class Tool(Generic[P, R]):
         renamed = copy.copy(self)
         renamed.spec = dataclasses.replace(self.spec, name=_checked_name(name))
         return renamed
+
+    def declared(
+        self, *, isolation: Isolation | None = None, effect: Effect | None = None
+    ) -> Tool[P, R]:
+        """The same tool, with what somebody says of it who uses it.
+
+        Raises: `BuildError` when that does not go with what it is.
+        """
+        return Tool(
+            self.function,
+            name=self.spec.name,
+            pure=self.spec.pure,
+            isolation=isolation or self.isolation,
+            timeout_s=self.timeout_s,
+            resource=self.resource,
+            batch=self.batch if isolation is None else None,
+            version=self.spec.version,
+            effect=effect or self.spec.effect,
+        )
 
 
 @overload
@@ -111,6 +142,7 @@ def tool(
     resource: str | None = None,
     batch: Batch | BatchFunction | None = None,
     version: str | None = None,
+    effect: Effect = "unknown",
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -125,6 +157,7 @@ def tool(
     resource: str | None = None,
     batch: Batch | BatchFunction | None = None,
     version: str | None = None,
+    effect: Effect = "unknown",
 ) -> Tool[..., Any] | Callable[[Callable[..., Any]], Tool[..., Any]]:
     """Make a typed function, sync or async, a tool: `@tool` or `@tool(timeout_s=5)`.
 
@@ -141,6 +174,10 @@ def tool(
         batch: a function that answers several calls at once: it takes a list of their arguments and
             returns as many results, in order; an exception among them is that call's failure
         version: to be changed when the results may; by default a digest of the function's source
+        effect: what a call does to the world (see `ToolSpec`). An `idempotent` tool finds the key
+            that its server tells calls apart by with `weft.idempotency_key()`, or in a parameter
+            `idempotency_key: str`, which models do not see. A tool whose effect is `once` is not
+            called again for the same call, unless it raised `weft.NotDone`
 
     Raises: `BuildError`, with file and line, for what a model could not call by JSON: parameters
     without annotation, *args, **kwargs, types that JSON cannot describe.
@@ -156,6 +193,7 @@ def tool(
             resource=resource,
             batch=batch,
             version=version,
+            effect=effect,
         )
 
     return made if function is None else made(function)
@@ -167,6 +205,15 @@ def _isolation(isolate: Isolation | bool, timeout_s: float | None) -> Isolation 
     if not isolate:
         return None
     return Isolation() if timeout_s is None else Isolation(timeout_s=timeout_s)
+
+
+def checked_effect(pure: bool, effect: Effect) -> Effect:
+    """What a tool's effect is, which is none for a pure one. Raises: `BuildError`."""
+    if effect not in get_args(Effect):
+        raise BuildError(f"there is no effect {effect!r}", hint=", ".join(get_args(Effect)))
+    if pure and effect not in ("pure", "unknown"):
+        raise BuildError(f"a pure tool has no effect, so it is not {effect}", hint="leave out one")
+    return "pure" if pure else effect
 
 
 def _checked_name(name: str) -> str:

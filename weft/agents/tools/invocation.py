@@ -17,6 +17,7 @@ from weft.agents.tools.problem import converted
 from weft.agents.tools.process import in_process
 from weft.agents.tools.thread import in_thread
 from weft.core.errors import ToolLimitError, WeftError
+from weft.core.idempotency import idempotency_key
 
 T = TypeVar("T")
 
@@ -93,6 +94,8 @@ async def _run(
         return await in_process(tool, encoded, context.log, max_bytes)
     if signature.context is not None:
         values[signature.context] = context
+    if signature.key is not None:
+        values[signature.key] = idempotency_key()
     if tool.is_async:
         return signature.result.plain(name, await tool.function(**values), max_bytes)
 

@@ -23,18 +23,20 @@ from weft.agents.tools.function import Tool
 from weft.agents.tools.isolation import Isolation
 from weft.agents.tools.pipe import Pipe
 from weft.core.errors import (
+    NotDone,
     ToolArgumentError,
     ToolError,
     ToolLimitError,
     ToolRaised,
     ToolResultError,
 )
+from weft.core.idempotency import current_key
 
 _WORKER: Final = str(Path(__file__).with_name("worker.py"))
 _ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 _SHOWN_BYTES: Final = 8 * 1024
 _FAILURES: Final[Mapping[str, type[ToolError]]] = {
-    kind.__name__: kind for kind in (ToolArgumentError, ToolResultError, ToolLimitError)
+    kind.__name__: kind for kind in (NotDone, ToolArgumentError, ToolResultError, ToolLimitError)
 }
 
 
@@ -54,6 +56,8 @@ async def in_process(tool: Tool[..., Any], arguments: bytes, log: LogSink, max_b
         "path": sys.path,
         "parent": os.getpid(),
         "max_bytes": max_bytes,
+        "keyed": tool.signature.key is not None,
+        "key": current_key(),
         **asdict(isolation),
     }
     try:

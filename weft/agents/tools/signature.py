@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import docstring_parser
 from pydantic.fields import FieldInfo
@@ -21,47 +21,53 @@ from weft.agents.tools.parameters import Parameter, Parameters
 from weft.agents.tools.result import Result
 from weft.core.errors import BuildError
 
+KEY: Final = "idempotency_key"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """`context` is the name of the parameter that receives a `ToolContext`, if there is one."""
+    """`context` is the name of the parameter that receives a `ToolContext`, `key` that of the one
+    that receives the idempotency key, if there is one."""
 
     description: str
     parameters: Parameters
     result: Result
     context: str | None
+    key: str | None = None
 
 
-def signature_of(function: Callable[..., Any]) -> Signature:
-    """What `function` takes, returns and says it does.
+def signature_of(function: Callable[..., Any], *, keyed: bool = False) -> Signature:
+    """What `function` takes, returns and says it does. `keyed`: it may ask for its key.
 
     Raises: `BuildError`, with file and line, when a model could not call it by JSON.
     """
     try:
-        return _signature_of(function)
+        return _signature_of(function, keyed)
     except BuildError as error:
         where = f"{getattr(function, '__name__', function)!s}{_place(function)}"
         raise BuildError(f"tool {where}: {error.message}", hint=error.hint) from error.__cause__
 
 
-def _signature_of(function: Callable[..., Any]) -> Signature:
+def _signature_of(function: Callable[..., Any], keyed: bool) -> Signature:
     _check_kind(function)
     hints = _hints(function)
     told = _Docstring(inspect.getdoc(function) or "")
     context: str | None = None
+    key: str | None = None
     declared: list[Parameter] = []
     for parameter in inspect.signature(function).parameters.values():
         _check_parameter(parameter, hints)
         hint = hints[parameter.name]
         if _is_context(hint):
             context = parameter.name
+        elif keyed and parameter.name == KEY and hint in (str, str | None):
+            key = parameter.name
         else:
             about = told.parameters.get(parameter.name)
             declared.append(Parameter(parameter.name, hint, parameter.default, about))
     result = Result(hints.get("return", inspect.Signature.empty), told.result)
-    return Signature(told.description, Parameters(declared), result, context)
+    return Signature(told.description, Parameters(declared), result, context, key)
 
 
 def _check_kind(function: Callable[..., Any]) -> None:

@@ -121,20 +121,24 @@ def _call(request: Mapping[str, Any], arguments: bytes, channel: _Channel) -> by
     from weft.agents.tools.context import ToolContext
     from weft.agents.tools.module import find
     from weft.agents.tools.signature import signature_of
+    from weft.core.idempotency import idempotency_key, keyed
 
     name = request["name"]
     found = find(request["tool"])
     function = getattr(found, "function", found)  # undecorated where `tool` was called on it
-    signature = signature_of(function)
+    signature = signature_of(function, keyed=request["keyed"])
     values = signature.parameters.decode(name, arguments)
     if signature.context is not None:
         values[signature.context] = ToolContext(
             lambda text: channel.send(to_json({"log": text})),
             deadline_s=time.monotonic() + request["timeout_s"],
         )
-    value = function(**values)
-    if asyncio.iscoroutinefunction(function):
-        value = asyncio.run(value)
+    with keyed(request["key"]):
+        if signature.key is not None:
+            values[signature.key] = idempotency_key()
+        value = function(**values)
+        if asyncio.iscoroutinefunction(function):
+            value = asyncio.run(value)
     result = signature.result.plain(name, value, request["max_bytes"])
     return to_json({"result": result}, inf_nan_mode="constants")
 

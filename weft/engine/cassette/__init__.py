@@ -4,24 +4,32 @@ Knows neither a journal nor a model or a tool: it stands between them.
 """
 
 from weft.engine.cassette.book import CallBook, CallIds, Confirmation, Known
+from weft.engine.cassette.cassette import Cassette
 from weft.engine.cassette.client import RecordingClient
-from weft.engine.cassette.key import idempotency_key
+from weft.engine.cassette.drift import Drift
+from weft.engine.cassette.kept import RecordRedactor
 from weft.engine.cassette.log import CallLog
 from weft.engine.cassette.once import OnceCall, once_calls
 from weft.engine.cassette.redaction import Redactor, named_secrets
+from weft.engine.cassette.replaying import Player, ReplayingClient, ReplayingTools
 from weft.engine.cassette.tools import RecordingTools
 
 __all__ = [
     "CallBook",
     "CallIds",
     "CallLog",
+    "Cassette",
     "Confirmation",
+    "Drift",
     "Known",
     "OnceCall",
+    "Player",
+    "RecordRedactor",
     "RecordingClient",
     "RecordingTools",
     "Redactor",
-    "idempotency_key",
+    "ReplayingClient",
+    "ReplayingTools",
     "named_secrets",
     "once_calls",
 ]

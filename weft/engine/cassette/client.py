@@ -70,7 +70,7 @@ class RecordingClient:
     async def _recorded(
         self, place: Place, request: ModelRequest
     ) -> AsyncGenerator[ModelEvent, None]:
-        await self._told(("is",), _ports_of(self._inner))
+        await self._introduced()
         call = _Call(self._calls, place, self._name, request)
         known = call.known
         if known is not None and known.succeeded:
@@ -102,10 +102,19 @@ class RecordingClient:
 
     async def _told(self, question: tuple[Any, ...], answer: T) -> T:
         """`answer`, written down where a run asks for the first time."""
+        await self._introduced()
+        await self._write_down(question, answer)
+        return answer
+
+    async def _introduced(self) -> None:
+        """Write down what the client is, where that is not done."""
+        ports = tuple(name for name, port in OPTIONAL.items() if isinstance(self._inner, port))
+        await self._write_down(("is",), (self._inner.model, *ports))
+
+    async def _write_down(self, question: tuple[Any, ...], answer: Any) -> None:
         if PLACE.get() is not None and not self._calls.told(self._name, question):
             event = ModelTold(self._name, question, answer, self._calls.now_s)
             await self._calls.write(event)
-        return answer
 
 
 class _Call:
@@ -202,10 +211,6 @@ _PORTS: Final[Mapping[type, type]] = {
     Warmable: _Warming,
 }
 OPTIONAL: Final = {port.__name__: port for port in _PORTS}
-
-
-def _ports_of(client: ModelClient) -> tuple[str, ...]:
-    return tuple(name for name, port in OPTIONAL.items() if isinstance(client, port))
 
 
 def events_of(known: Known) -> list[ModelEvent]:

@@ -16,7 +16,7 @@ from weft.core.values import ToolSpec
 from weft.engine.cassette.redaction import Redactor
 
 _LENGTH: Final = 12
-_HOW: Final = frozenset({"priority", "cache_prefix", "program", "timeout_s"})
+UNASKED: Final = frozenset({"priority", "cache_prefix", "program", "timeout_s"})
 """Fields of a request that do not change its answer, but where and when it is computed."""
 _SEEN: Final = frozenset({"name", "description", "parameters"})
 """What a model sees of a tool."""
@@ -65,7 +65,7 @@ def canonical(value: Any) -> Any:
 def _fields(value: Any) -> dict[str, Any]:
     found = {}
     for field in dataclasses.fields(value):
-        if isinstance(value, ModelRequest) and field.name in _HOW:
+        if isinstance(value, ModelRequest) and field.name in UNASKED:
             continue
         if isinstance(value, ToolSpec) and field.name not in _SEEN:
             continue

@@ -7,8 +7,9 @@ does not.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from typing import Any
+from typing import Final
+
+_MADE: Final[dict[tuple[type, tuple[type, ...]], type]] = {}
 
 
 def fitted(kind: type, ports: Mapping[type, type], inner: object) -> type:
@@ -16,7 +17,10 @@ def fitted(kind: type, ports: Mapping[type, type], inner: object) -> type:
     return with_ports(kind, tuple(own for port, own in ports.items() if isinstance(inner, port)))
 
 
-@cache
-def with_ports(kind: type[Any], ports: tuple[type, ...]) -> type[Any]:
+def with_ports(kind: type, ports: tuple[type, ...]) -> type:
     """`kind` with the methods of `ports`; the same class for the same ports."""
-    return type(kind.__name__, (*ports, kind), {"__module__": kind.__module__}) if ports else kind
+    if not ports:
+        return kind
+    if (kind, ports) not in _MADE:
+        _MADE[kind, ports] = type(kind.__name__, (*ports, kind), {"__module__": kind.__module__})
+    return _MADE[kind, ports]

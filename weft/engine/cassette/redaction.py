@@ -11,13 +11,14 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, quote_plus
 
 T = TypeVar("T")
 _MARK: Final = "[secret:"
 _ESCAPED: Final = "[secret:="
+_HEAD: Final = 4
 _SHORTEST: Final = 4  # a shorter value would blot out half of every text
 _SHORTEST_FOUND: Final = 8  # of variables that nobody named
 _TELLING: Final = re.compile(
@@ -45,6 +46,9 @@ class Redactor:
                 marks.setdefault(spelled, f"{_MARK}{name}:{kind}]" if kind else f"{_MARK}{name}]")
         self.names = tuple(names)
         self.secrets = tuple(marks)
+        self._marks = marks
+        self._longest = max(map(len, marks), default=0)
+        self._heads = {text[:end] for text in marks for end in range(1, _HEAD + 1)}
         self._forth = _Exchange({**marks, _MARK: _ESCAPED})
         self._back = _Exchange({**{mark: text for text, mark in marks.items()}, _ESCAPED: _MARK})
 
@@ -54,6 +58,23 @@ class Redactor:
     def text(self, text: str) -> str:
         """`text` without secrets."""
         return self._forth(text)
+
+    def found(self, text: str) -> list[tuple[int, int, str]]:
+        """Where secrets are in `text`: from, to, and what stands for each."""
+        return [
+            (found.start(), found.end(), self._marks[found[0]])
+            for found in self._forth.places(text)
+            if found[0] != _MARK
+        ]
+
+    def open_from(self, text: str) -> int:
+        """From where on the end of `text` may be the beginning of a secret; its length: nowhere."""
+        for start in range(max(0, len(text) - self._longest + 1), len(text)):
+            if text[start : start + _HEAD] in self._heads:
+                tail = text[start:]
+                if any(len(s) > len(tail) and s.startswith(tail) for s in self.secrets):
+                    return start
+        return len(text)
 
     def hides(self, value: Any) -> bool:
         """Whether a secret is anywhere in `value`."""
@@ -70,7 +91,8 @@ class Redactor:
     def redact(self, value: T) -> T:
         """`value` without secrets: in texts, bytes, keys, containers and dataclasses.
 
-        What holds none comes back as it is. An object of any other class whose text shows a secret
+        What holds none comes back as it is. Where a text changes, the token ids beside it, which
+        spell it, are left out. An object of any other class whose text shows a secret
         becomes that text; what is nested more than 200 deep is cut off.
         """
         return cast(T, _mapped(value, self._forth))
@@ -88,11 +110,18 @@ class _Exchange:
         self._longest_first = sorted(texts, key=len, reverse=True)
 
     def __call__(self, text: str) -> str:
+        there = self._there(text)
+        return there.sub(lambda found: self._texts[found[0]], text) if there else text
+
+    def places(self, text: str) -> Iterator[re.Match[str]]:
+        """Where they are."""
+        there = self._there(text)
+        return there.finditer(text) if there else iter(())
+
+    def _there(self, text: str) -> re.Pattern[str] | None:
         # Nearly always there is none, and looking for them one by one is fastest.
         there = [each for each in self._longest_first if each in text]
-        if not there:
-            return text
-        return re.sub("|".join(map(re.escape, there)), lambda found: self._texts[found[0]], text)
+        return re.compile("|".join(map(re.escape, there))) if there else None
 
 
 def named_secrets(
@@ -180,6 +209,8 @@ def _record(value: Any, change: Callable[[str], str], depth: int) -> Any:
         new = _mapped(old, change, depth)
         if new is not old and field.init:
             changed[field.name] = new
+    if changed and "token_ids" in value.__dataclass_fields__:
+        changed["token_ids"] = ()  # they spell the same text
     return dataclasses.replace(value, **changed) if changed else value
 
 

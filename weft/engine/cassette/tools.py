@@ -11,12 +11,12 @@ from typing import Any
 
 from weft.core.calls import CallId, Doneness, ToolCalled, ToolReturned, ToolsListed
 from weft.core.errors import Cancelled, Failure, WeftError, convert
+from weft.core.idempotency import key_of, keyed
 from weft.core.ports import BatchRunner, ToolRunner
 from weft.core.values import Effect, ToolSpec
 from weft.engine.cassette.book import CallBook, Confirmation, Known
 from weft.engine.cassette.digest import tool_digest
 from weft.engine.cassette.fitted import fitted
-from weft.engine.cassette.key import key_of, keyed
 from weft.engine.cassette.once import doneness, settled, value_of
 from weft.engine.place import PLACE, Place
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, RootModel, model_validator
 from pydantic_core import PydanticCustomError
 
+from weft.core.values import Effect
 from weft.workflow.document.moderating import Moderator
 from weft.workflow.document.openapi import OpenApiUse, Variable
 from weft.workflow.document.part import Part
@@ -231,11 +232,24 @@ class ToolUse(Part):
     only: list[str] = Field(
         default_factory=list, description="Of a server: the tools to take; else all."
     )
+    effect: Effect | dict[str, Effect] | None = Field(
+        default=None,
+        description="What a call does to the world. `pure`: nothing. `idempotent`: repeated with "
+        "the same key, no more than once. `once`: it is never repeated without confirmation. Of a "
+        "server: of all its tools, or by tool.",
+    )
 
     @property
     def is_source(self) -> bool:
         """True when it stands for the tools of a server, not for one tool."""
         return self.use is None
+
+    @property
+    def effects(self) -> dict[str, Effect]:
+        """Effects by tool of a server; under "" that of all others, or of the single tool."""
+        if isinstance(self.effect, dict):
+            return self.effect
+        return {} if self.effect is None else {"": self.effect}
 
     @property
     def origin(self) -> str:
@@ -252,9 +266,11 @@ class ToolUse(Part):
             raise PydanticCustomError("origin", "the tool {why}", {"why": why, "hint": hint})
         misplaced = "only" if self.only and self.mcp is None else None
         misplaced = "isolate" if self.isolate is not None and self.is_source else misplaced
+        misplaced = "effect" if isinstance(self.effect, dict) and not self.is_source else misplaced
         if misplaced is not None:
             what = {"use": "a single tool", "mcp": "a server"}.get(kinds[0], "`openapi`")
-            context = {"key": misplaced, "what": what, "hint": "leave it out", "where": [misplaced]}
+            hint = "write `effect: once`" if misplaced == "effect" else "leave it out"
+            context = {"key": misplaced, "what": what, "hint": hint, "where": [misplaced]}
             raise PydanticCustomError("origin", "`{key}` does not go with {what}", context)
         return self
 

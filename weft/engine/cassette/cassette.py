@@ -1,0 +1,170 @@
+"""A recorded run as a cassette: which recorded call stands for one that is made now.
+
+Knows records; time and the ports are the business of those who play it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, get_args
+
+from weft.core.calls import CallEvent, CallId, ModelCalled, ModelTold, ToolCalled, ToolsListed
+from weft.core.errors import CassetteMiss
+from weft.core.ids import NodeId
+from weft.core.ports import ModelRequest
+from weft.core.ports.journal import Record
+from weft.core.values import ToolSpec
+from weft.engine.cassette.book import CallIds, Known
+from weft.engine.cassette.digest import canonical_text, request_digest, tool_digest
+from weft.engine.cassette.drift import Drift, model_changes, tool_changes
+from weft.engine.cassette.memory import CallMemory
+from weft.engine.cassette.redaction import Redactor
+from weft.engine.place import Place
+
+_Kind = type[ToolCalled] | type[ModelCalled]
+_MISSING: Final = object()
+
+
+class Cassette:
+    """The calls of a run, to be played once.
+
+    strict      a call that differs from its record is a miss; else the next recorded call of the
+                same attempt, tool or model stands for it, and `drifts` tells how they differ
+    on_drift    told of each drift as it is found
+    """
+
+    def __init__(
+        self,
+        records: Iterable[Record],
+        *,
+        strict: bool = False,
+        redactor: Redactor | None = None,
+        on_drift: Callable[[Drift], None] | None = None,
+    ) -> None:
+        self.drifts: list[Drift] = []
+        self.ended_s = 0.0
+        self._strict = strict
+        self._redactor = redactor or Redactor()
+        self._on_drift = on_drift
+        self._calls = CallMemory()
+        self._told: dict[str, Any] = {}
+        self._listed: dict[str, tuple[ToolSpec, ...]] = {}
+        self._ids = CallIds()
+        self._played: set[tuple[NodeId, int, CallId]] = set()
+        for record in records:
+            self._take(record)
+
+    def tool(self, place: Place, name: str, arguments: Mapping[str, Any]) -> Known:
+        """The recorded call of a tool. Raises: `CassetteMiss`."""
+        call = self._ids.tool(place, tool_digest(name, arguments, self._redactor))
+        found = self._exact(place, call) or self._once(place, call)
+        if found is None:
+            shown = self._redactor.redact(arguments)
+            found = self._other(
+                place,
+                f"the tool {name}",
+                ToolCalled,
+                lambda called: called.tool == name,
+                lambda called: tool_changes(called, name, shown),
+            )
+        return self._played_now(found)
+
+    def model(self, place: Place, name: str, request: ModelRequest) -> Known:
+        """The recorded call of a model. Raises: `CassetteMiss`."""
+        call = self._ids.model(place, request_digest(name, request, self._redactor))
+        found = self._exact(place, call)
+        if found is None:
+            shown = self._redactor.redact(request)
+            found = self._other(
+                place,
+                f"the model {name}",
+                ModelCalled,
+                lambda called: called.model == name,
+                lambda called: model_changes(called, name, shown),
+            )
+        return self._played_now(found)
+
+    def told(self, model: str, question: tuple[Any, ...]) -> Any:
+        """What the client of `model` said. Raises: `CassetteMiss`."""
+        answer = self._told.get(_asked(model, question), _MISSING)
+        if answer is _MISSING:
+            said = f"what the model {model} says to `{question[0]}` is not in the record"
+            hint = "it was not asked for then, or it held a secret"
+            raise CassetteMiss(said, hint=hint)
+        return answer
+
+    def knows(self, model: str, question: tuple[Any, ...]) -> bool:
+        """Whether `told` has an answer."""
+        return _asked(model, question) in self._told
+
+    def listed(self, source: str) -> tuple[ToolSpec, ...] | None:
+        """The tools that the server `source` had; None where nobody asked."""
+        return self._listed.get(source)
+
+    def _take(self, record: Record) -> None:
+        self.ended_s = max(self.ended_s, record.at_s)
+        if isinstance(record, ModelTold):
+            question = self._redactor.restore(record.question)
+            self._told[_asked(record.model, question)] = self._redactor.restore(record.answer)
+        elif isinstance(record, ToolsListed):
+            self._listed[record.source] = record.specs
+        elif isinstance(record, get_args(CallEvent)):
+            self._calls.add(record)
+
+    def _exact(self, place: Place, call: CallId) -> Known | None:
+        return self._calls.find(place.node, place.attempt, call)
+
+    def _once(self, place: Place, call: CallId) -> Known | None:
+        """A call that was not repeated in a later attempt."""
+        found = self._calls.latest(place.node, call)
+        if found is None or not isinstance(found.called, ToolCalled):
+            return None
+        return found if found.called.effect == "once" else None
+
+    def _other(
+        self,
+        place: Place,
+        what: str,
+        kind: _Kind,
+        same: Callable[[Any], bool],
+        changes: Callable[[Any], tuple[str, ...]],
+    ) -> Known:
+        """The next call of the kind that has not been played. Raises: `CassetteMiss`."""
+        left = [
+            known
+            for known in self._calls.of(place.node, place.attempt)
+            if isinstance(known.called, kind) and _place(known) not in self._played
+        ]
+        if not left:
+            raise self._miss(place, what, kind)
+        known = next((known for known in left if same(known.called)), left[0])
+        changed = changes(known.called) or ("it is called more often than in the record",)
+        drift = Drift(place.node, place.attempt, what, changed)
+        if self._strict:
+            hint = "without --strict the recorded answer is given, and the difference reported"
+            raise CassetteMiss(f"{what} is asked otherwise: {'; '.join(drift.changes)}", hint=hint)
+        self.drifts.append(drift)
+        if self._on_drift is not None:
+            self._on_drift(drift)
+        return known
+
+    def _miss(self, place: Place, what: str, kind: _Kind) -> CassetteMiss:
+        made = [k for k in self._calls.of(place.node, place.attempt) if isinstance(k.called, kind)]
+        kinds = "tools" if kind is ToolCalled else "models"
+        had = f"{len(made)} calls of {kinds}, all of them played" if made else f"no call of {kinds}"
+        return CassetteMiss(
+            f"{what} is called, but attempt {place.attempt} has {had} in the record",
+            hint="run what changed live: weft replay RUN --from NODE",
+        )
+
+    def _played_now(self, known: Known) -> Known:
+        self._played.add(_place(known))
+        return self._redactor.restore(known)
+
+
+def _place(known: Known) -> tuple[NodeId, int, CallId]:
+    return known.called.node, known.called.attempt, known.called.call
+
+
+def _asked(model: str, question: tuple[Any, ...]) -> str:
+    return canonical_text([model, question])

@@ -1,0 +1,150 @@
+"""Records as they may be kept: without secrets, also where one comes in several pieces.
+
+Knows the records of a run; secrets are the redactor's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from weft.core.calls import CallId, ModelAnswered, ModelCalled, ModelStreamed, ModelTold
+from weft.core.events import NodeFinished, NodeStreamed, RunFinished
+from weft.core.ids import NodeId
+from weft.core.ports import Prefilled, ToolCallDelta
+from weft.core.ports.journal import Record
+from weft.engine.cassette.book import Piece
+from weft.engine.cassette.redaction import Redactor
+from weft.engine.cassette.streamed import StreamRedactor, Text
+
+_Call = tuple[NodeId, int, CallId]
+_SECRET_TOKEN: Final = 0
+_SHORTEST_IDS: Final = 2
+
+
+class RecordRedactor:
+    """Takes the records of one run in order, and gives those that may be kept.
+
+    A piece whose end may be the beginning of a secret comes with one of the next records of its
+    node, the last with the end of the run. Token ids that spell a secret are left out: of answers
+    and prompts that have one, and of whatever a client's tokenizer made of one.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._nodes: dict[NodeId, StreamRedactor[NodeStreamed]] = {}
+        self._calls: dict[_Call, StreamRedactor[Piece]] = {}
+        self._hiding: set[_Call] = set()
+        self._ids: list[tuple[int, ...]] = []
+
+    def __call__(self, record: Record) -> list[Record]:
+        match record:
+            case NodeStreamed():
+                return [*self._of_node(record.node).take(record)]
+            case ModelCalled():
+                return [self._asked(record)]
+            case ModelStreamed():
+                return self._streamed(record)
+            case ModelAnswered():
+                return [*self._rest(_call(record)), self._answered(record)]
+            case ModelTold():
+                return self._told(record)
+            case NodeFinished() | RunFinished():
+                node = record.node if isinstance(record, NodeFinished) else None
+                return [*self._ended(node), self._redactor.redact(record)]
+        return [self._redactor.redact(record)]
+
+    def _of_node(self, node: NodeId) -> StreamRedactor[NodeStreamed]:
+        if node not in self._nodes:
+            self._nodes[node] = StreamRedactor(
+                self._redactor,
+                lambda event: Text("", event.text),
+                lambda event, text: replace(event, text=text),
+            )
+        return self._nodes[node]
+
+    def _asked(self, event: ModelCalled) -> ModelCalled:
+        made = self._redactor.redact(event)
+        if made is not event:
+            self._hiding.add(_call(event))
+        ids = made.request.prompt_token_ids
+        if (blank := self._blank(ids)) != ids:
+            made = replace(made, request=replace(made.request, prompt_token_ids=blank))
+        return made
+
+    def _streamed(self, event: ModelStreamed) -> list[Record]:
+        call = _call(event)
+        if call not in self._calls:
+            self._calls[call] = StreamRedactor(self._redactor, _text_of, _with_text)
+        pieces = [
+            piece
+            for each in event.deltas
+            for piece in self._calls[call].take(self._seen(call, each))
+        ]
+        return [replace(event, deltas=tuple(pieces))] if pieces else []
+
+    def _answered(self, event: ModelAnswered) -> ModelAnswered:
+        made = self._redactor.redact(event)
+        ids = () if _call(event) in self._hiding else self._blank(event.prompt_token_ids)
+        self._hiding.discard(_call(event))
+        return made if ids == made.prompt_token_ids else replace(made, prompt_token_ids=ids)
+
+    def _told(self, event: ModelTold) -> list[Record]:
+        if not self._redactor.hides((event.question, event.answer)):
+            return [self._redactor.redact(event)]
+        asked = event.question[-1] if event.question[0] == "decode" else event.answer
+        if isinstance(asked, tuple) and len(asked) >= _SHORTEST_IDS:
+            self._ids.append(asked)
+        return []
+
+    def _seen(self, call: _Call, piece: Piece) -> Piece:
+        at_s, what = piece
+        if not isinstance(what, Prefilled):
+            return piece
+        ids = () if call in self._hiding else self._blank(what.prompt_token_ids)
+        return at_s, Prefilled(ids)
+
+    def _ended(self, node: NodeId | None) -> Iterator[Record]:
+        """What is held back of a node, or of all."""
+        for call in [call for call in self._calls if node in (None, call[0])]:
+            yield from self._rest(call)
+        for each in [each for each in self._nodes if node in (None, each)]:
+            yield from self._nodes.pop(each).rest()
+
+    def _rest(self, call: _Call) -> Iterator[Record]:
+        stream = self._calls.pop(call, None)
+        pieces = stream.rest() if stream is not None else ()
+        if pieces:
+            yield ModelStreamed(*call, tuple(pieces), pieces[-1][0])
+
+    def _blank(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """`ids` with another token in the place of each that is part of a secret."""
+        for secret in self._ids:
+            size = len(secret)
+            for start in range(len(ids) - size + 1):
+                if ids[start : start + size] == secret:
+                    ids = ids[:start] + (_SECRET_TOKEN,) * size + ids[start + size :]
+        return ids
+
+
+def _call(event: ModelCalled | ModelStreamed | ModelAnswered) -> _Call:
+    return event.node, event.attempt, event.call
+
+
+def _text_of(piece: Piece) -> Text | None:
+    what = piece[1]
+    if isinstance(what, Prefilled):
+        return None
+    if isinstance(what, ToolCallDelta):
+        return Text(what.index, what.arguments)
+    return Text(type(what).__name__, what.text)
+
+
+def _with_text(piece: Piece, text: str) -> Piece:
+    at_s, what = piece
+    if isinstance(what, Prefilled):
+        return piece
+    if isinstance(what, ToolCallDelta):
+        return at_s, replace(what, arguments=text)
+    return at_s, replace(what, text=text, token_ids=())
