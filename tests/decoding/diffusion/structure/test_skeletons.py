@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -33,6 +33,7 @@ def value_of(structure: Structure, schema: Any, words: Lexicon = WORDS) -> Any:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0, 1, 5, 200]))
+@example(4249, 0)
 def test_whatever_is_filled_in_any_order_fits_the_schema(seed: int, spare: int) -> None:
     chance = random.Random(seed)
     schema = random_schema(chance, depth=2)
@@ -45,6 +46,19 @@ def test_whatever_is_filled_in_any_order_fits_the_schema(seed: int, spare: int) 
     filled(structure, WORDS, chance)
     value_of(structure, schema)
     assert len(structure.tokens) <= least + spare
+
+
+@pytest.mark.parametrize("spare", [0, 5])
+def test_a_choice_goes_the_way_of_a_value_too(spare: int) -> None:
+    """No word tells a number from the string: its own first digit does."""
+    schema = {"anyOf": [{"const": "ab"}, {"type": "integer"}]}
+    room = len(json.dumps("ab")) + spare
+    found = set()
+    for seed in range(30):
+        structure = TIGHT.start(room=room, schema=schema)
+        filled(structure, WORDS, random.Random(seed))
+        found.add(type(value_of(structure, schema)))
+    assert found == {str, int}
 
 
 def shortest(structures: Structures, schema: Any) -> int:

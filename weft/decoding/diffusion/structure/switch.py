@@ -108,6 +108,8 @@ def behind(way: Way, tokens: tuple[int, ...], *, again: bool) -> Way:
     """`way` after the tokens that it begins with. `again`: they are written once more behind it,
     since they stand before the choice now and what follows begins with them.
     """
+    if not tokens:
+        return way
     word = way.word[len(tokens) :]
     if way.stays:
         return Way(word, (), way.need, stays=True)
