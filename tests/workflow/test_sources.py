@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import weft
-from tests.integration.mcp_watch import Trace, alive
+from tests.integration.mcp_watch import Trace, alive, until
 from weft.cli.main import app
 from weft.core.errors import BuildError, SourceError
 from weft.core.events import NodeLogged
@@ -87,8 +87,15 @@ def test_a_server_that_nobody_needs_is_not_started(flow: Made, trace: Trace) -> 
 
 def test_a_cancelled_run_leaves_no_process(flow: Made, trace: Trace) -> None:
     made = flow("a: {tool: peer.wait, with: {name: it}}")
-    result = made.run_sync(deadline_s=3.0)
-    assert result.status != "succeeded"
+
+    async def main() -> None:
+        run = made.start()
+        waiting = asyncio.create_task(run.wait())
+        await until(trace.has("it started"))
+        run.cancel()
+        assert (await waiting).status == "cancelled"
+
+    asyncio.run(main())
     assert trace.has("it cancelled")()
     assert not alive(trace.pids[0])
 
