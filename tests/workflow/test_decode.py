@@ -81,6 +81,12 @@ def test_the_threads_of_a_node_that_thinks_ask_for_its_decoder() -> None:
     assert {request.decode for request in requests} == {Lossless("lookup")}
 
 
+def test_an_option_where_its_value_belongs_is_told_how_to_be_written() -> None:
+    with pytest.raises(SourceError, match="no decoder 'threshold=2'") as caught:
+        loads(NODE % "threshold=2").check()
+    assert caught.value.hint == "write threshold:2"
+
+
 def test_a_decoder_that_is_none_is_refused_at_its_line() -> None:
     with pytest.raises(SourceError, match="no decoder 'lokup'") as caught:
         loads("  # the first node\n" + NODE % "lokup").check()
@@ -117,6 +123,25 @@ def test_servers_of_a_diffusion_model_are_started_with_its_decoder() -> None:
     declared["options"] = {"decode": "treshold"}
     with pytest.raises(BuildError, match="no decoder 'treshold'"):
         check_model(spec_of(declared))
+
+
+def test_options_of_a_decoder_are_checked_with_the_model_that_they_are_for() -> None:
+    head = HEAD.replace("smollm2-135m-instruct", "list-full")
+    with pytest.raises(SourceError, match="threshold must be a number from 0 to 1") as caught:
+        loads(NODE % "threshold:2", head=head).check()
+    assert caught.value.line == 9
+    declared = {"use": "local", "model": "list-full", "options": {"decode": "threshold:2"}}
+    with pytest.raises(BuildError, match="the options of list-full: threshold must be"):
+        check_model(spec_of(declared))
+    loads(NODE % "learn2pd", head=head).check()  # whether there is a filter, its weights say
+    loads(NODE % "threshold:2", head=HEAD.replace("smollm2-135m-instruct", "none")).check()
+
+
+def test_an_option_of_a_model_that_is_none_is_told_with_the_closest() -> None:
+    declared = {"use": "local", "model": "list-full", "options": {"canvas_token": 8}}
+    with pytest.raises(BuildError, match="no option 'canvas_token'") as caught:
+        check_model(spec_of(declared))
+    assert "canvas_tokens" in (caught.value.hint or "")
 
 
 def test_a_choice_among_models_is_refused_for_the_served_one() -> None:

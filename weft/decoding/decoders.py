@@ -26,11 +26,16 @@ def parse_decode(text: str) -> DecodeSpec:
         return parse_diffusion(text)
     if name in (*PLAIN_NAMES, *presets.NAMES):
         return parse_speculative(text)
+    raise SpecError(f"there is no decoder {name!r}", hint=_hint(name))
+
+
+def _hint(name: str) -> str:
     names = (*presets.NAMES, *catalogue.NAMES)
-    close = get_close_matches(name, names, 1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    raise SpecError(
-        f"there is no decoder {name!r}",
-        hint=f"{meant}there are: {', '.join(presets.NAMES)}; for diffusion models:"
-        f" {', '.join(catalogue.NAMES)}",
+    word, equals, value = name.partition("=")
+    if equals and word in names:
+        return f"write {word}:{value}"
+    if close := get_close_matches(name, names, 1):
+        return f"did you mean {close[0]!r}? `weft decoders` lists those there are"
+    return (
+        f"there are: {', '.join(presets.NAMES)}; for diffusion models: {', '.join(catalogue.NAMES)}"
     )

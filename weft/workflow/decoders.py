@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from weft.core.errors import BuildError, ModelNotFound, SpecError
+from weft.core.errors import BuildError, CapabilityError, ModelNotFound, SpecError
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec
 from weft.decoding.diffusion import catalogue
 from weft.workflow.document.declarations import ModelSpec
@@ -101,7 +101,28 @@ def decoder_of(unit: Unit, step: ModelNode) -> DecodeSpec:
     decode = parse_decoder(step.decode)
     if step.model not in unit.clients:
         _check_model(unit, step.model, decode)
+        spec = unit.document.models[step.model]
+        if spec.use == "local":
+            check_options(decode, spec.model)
     return decode
+
+
+def check_options(decode: DecodeSpec, model: str) -> None:
+    """Raises: `BuildError` for options that cannot be with this model in this process.
+
+    Of models that are not here, and of decoders that need something else, a call tells.
+    """
+    if decode.method not in catalogue.NAMES or catalogue.preset(decode.method).needs:
+        return
+    from weft.decoding.diffusion.models.description import described
+    from weft.serving.weights import locate
+
+    try:
+        catalogue.plugs_for(decode.method, described(locate(model)).traits, dict(decode.options))
+    except (ModelNotFound, CapabilityError):
+        return
+    except SpecError as error:
+        raise BuildError(error.message, hint=error.hint) from error
 
 
 def _check_model(unit: Unit, name: str, decode: DecodeSpec) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from weft.core.errors import BuildError
-from weft.workflow.decoders import parse_decoder
+from weft.workflow.clients.options import known
+from weft.workflow.decoders import check_options, parse_decoder
 from weft.workflow.document.declarations import ModelSpec
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ def options(spec: ModelSpec) -> LocalOptions:
     from weft.decoding.diffusion.guard.priors import PriorLimits
     from weft.serving.local import LocalOptions
 
+    there = {each.name for each in fields(LocalOptions)}
+    known(spec.options, there)
     given = dict(spec.options)
     for key in _PYTHONS & given.keys():
         hint = "write `moderator:` beside `options`"
@@ -36,6 +40,7 @@ def options(spec: ModelSpec) -> LocalOptions:
     try:
         if "decode" in given:
             given["decode"] = parse_decoder(str(given["decode"]))
+            check_options(given["decode"], spec.model)
         if "refusals" in given:
             given["refusals"] = _texts(given["refusals"])
         if "priors" in given:

@@ -13,23 +13,23 @@ import numpy as np
 import pytest
 
 from tests.decoding.diffusion.lists import SAMPLED, begun
-from weft.decoding.diffusion.catalogue import NAMES, plugs_for, preset
+from tests.decoding.diffusion.presets.given import plugs_with
+from weft.decoding.diffusion.catalogue import NAMES
 from weft.decoding.diffusion.loop import GREEDY, denoised
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
 from weft.decoding.diffusion.oracle.asking import asked
+from weft.decoding.diffusion.plugs import Plugs
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-ALONE = [name for name in NAMES if (GOLDEN / f"{name}.json").exists()]
 TASKS = (("sort", 4), ("insert_random", 4), ("words_to_sentence", 5))
 SHAPINGS = {"greedy": GREEDY, "sampled": SAMPLED}
 ADAPTERS = {"full": OracleAdapter(), "blocks of 4": OracleAdapter(block=4)}
 
 
-def trace(name: str, adapter: OracleAdapter, how: str) -> dict[str, object]:
+def trace(plugs: Plugs, adapter: OracleAdapter, how: str) -> dict[str, object]:
     """By task: the answer, the order of its slots, and the counters."""
     random = np.random.default_rng(11)
-    plugs = plugs_for(name, adapter.traits, {})
     questions = [asked(operation, n, random) for operation, n in TASKS]
     rows = [
         begun(question, plugs, seed, SHAPINGS[how], adapter=adapter, room=2)
@@ -57,22 +57,16 @@ def spelled(order: list[tuple[int, int]]) -> str:
     return " | ".join(" ".join(str(s) for at, s in order if at == step) for step in steps)
 
 
-def traces(name: str) -> dict[str, object]:
-    return {
-        f"{seen}, {how}": trace(name, adapter, how)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_trace_is_golden(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {
+        f"{seen}, {how}": trace(
+            plugs_with(name, adapter.traits, tmp_path, monkeypatch), adapter, how
+        )
         for seen, adapter in ADAPTERS.items()
         for how in SHAPINGS
     }
-
-
-@pytest.mark.parametrize("name", ALONE)
-def test_the_trace_is_golden(name: str) -> None:
-    found = traces(name)
     file = GOLDEN / f"{name}.json"
     if os.environ.get("WEFT_WRITE_GOLDEN"):
         file.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     assert found == json.loads(file.read_text("utf-8"))
-
-
-def test_every_preset_that_needs_nothing_more_has_one() -> None:
-    assert [name for name in NAMES if not preset(name).needs] == ALONE

@@ -90,6 +90,8 @@ def load(folder: Path, digest: str) -> Finality:
 
     Raises: `CapabilityError` where there is none, it is broken, or it is for another model.
     """
+    if not (folder / CONFIG).is_file():
+        raise CapabilityError(f"there is no filter at {folder}", hint=_HINT)
     config = Fields.read(folder / CONFIG)
     if _OWN not in config:
         raise CapabilityError(f"{folder} holds no filter", hint=_HINT)
