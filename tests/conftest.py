@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -17,6 +18,23 @@ def pytest_configure() -> None:
     """A shell that starts us in the background has Ctrl-C ignored, which processes inherit."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored below nohup, and inherited by servers
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays: the garbage collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs that tests make are recorded, but not among those of the person who runs the tests."""
+    place = str(tmp_path_factory.mktemp("journal") / "journal.sqlite")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WEFT_JOURNAL", place)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -57,7 +57,7 @@ class Stage:
         self.play(HumanAnswered(node, 1.0), NodeFinished(node, Outcome("succeeded", value), 1.0))
         self.answered.set()
 
-    def cancel(self, reason: str) -> None:
+    def pause(self, reason: str) -> None:
         self.reason = reason
         self.cancelled.set()
 

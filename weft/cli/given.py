@@ -66,12 +66,12 @@ def token_count(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """The seconds of `500ms`, `30s`, `2m`, `1h` or a bare number; more than 0.
+    """The seconds of `500ms`, `30s`, `2m`, `1h`, `7d` or a bare number; more than 0.
 
     Raises: `typer.BadParameter`.
     """
-    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-    number = text.strip().rstrip("mhs")
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+    number = text.strip().rstrip("mhsd")
     unit = text.strip()[len(number) :]
     try:
         found = float(number) * units[unit or "s"]

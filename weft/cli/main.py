@@ -6,10 +6,14 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.commands.answer import HELP as ANSWER_HELP
+from weft.cli.commands.answer import answer
 from weft.cli.commands.ask import HELP as ASK_HELP
 from weft.cli.commands.ask import ask
 from weft.cli.commands.check import check
 from weft.cli.commands.decoders import decoders
+from weft.cli.commands.diff import HELP as DIFF_HELP
+from weft.cli.commands.diff import diff
 from weft.cli.commands.doctor import doctor
 from weft.cli.commands.gateway import HELP as GATEWAY_HELP
 from weft.cli.commands.gateway import gateway
@@ -20,8 +24,13 @@ from weft.cli.commands.mcp import mcp
 from weft.cli.commands.model import model
 from weft.cli.commands.plan_serve import plan_serve
 from weft.cli.commands.ps import ps
+from weft.cli.commands.replay import HELP as REPLAY_HELP
+from weft.cli.commands.replay import replay
+from weft.cli.commands.resume import HELP as RESUME_HELP
+from weft.cli.commands.resume import resume
 from weft.cli.commands.run import HELP as RUN_HELP
 from weft.cli.commands.run import run as run_workflow
+from weft.cli.commands.runs import runs
 from weft.cli.commands.schema import schema
 from weft.cli.commands.serve import HELP as SERVE_HELP
 from weft.cli.commands.serve import serve
@@ -55,6 +64,10 @@ def main(
 
 
 app.command("run", help=RUN_HELP)(run_workflow)
+app.command("resume", help=RESUME_HELP)(resume)
+app.command("answer", help=ANSWER_HELP)(answer)
+app.command("replay", help=REPLAY_HELP)(replay)
+app.command("diff", help=DIFF_HELP)(diff)
 app.command("ask", help=ASK_HELP)(ask)
 app.command("think", help=THINK_HELP)(think)
 app.command("serve", help=SERVE_HELP)(serve)
@@ -68,6 +81,7 @@ app.command("train-diffusion", help=TRAIN_DIFFUSION_HELP)(train_diffusion)
 for _command in (check, decoders, doctor, graph, init, schema, version):
     app.command()(_command)
 app.add_typer(model, name="model")
+app.add_typer(runs, name="runs")
 
 
 def run() -> None:

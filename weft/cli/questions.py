@@ -26,8 +26,8 @@ class Asked(Protocol):
     def answer(self, node: NodeId, value: Json) -> None:
         """Answer the question of `node`."""
 
-    def cancel(self, reason: str) -> None:
-        """End the run."""
+    def pause(self, reason: str) -> None:
+        """End it here, so that somebody can go on with it where it is recorded."""
 
 
 class Questions:
@@ -80,7 +80,7 @@ class Questions:
             except InputError as error:
                 error.node = question.node
                 self.mistake = error
-                run.cancel(str(error))
+                run.pause(str(error))
         elif self._keyboard is None or not await self._prompted(question, run, progress):
             self._unanswerable[question.node] = None
             self._heard.set()
@@ -129,7 +129,7 @@ class Questions:
                     await asyncio.wait_for(self._heard.wait(), _QUIET_S)
                 except TimeoutError:
                     self.unanswered = tuple(self._unanswerable)
-                    run.cancel(f"nobody can answer {', '.join(self.unanswered)} here")
+                    run.pause(f"nobody can answer {', '.join(self.unanswered)} here")
                     return
             else:
                 await self._heard.wait()

@@ -46,7 +46,7 @@ def print_report(
     `serial_wall_s`: what the same workflow took one node at a time, where that was measured.
     """
     print_headline(console, trace)
-    _outcomes(console, rows(trace))
+    print_outcomes(console, rows(trace))
     print_times(console, trace, serial_wall_s)
     path = critical_path(trace)
     _path(console, trace, path)
@@ -108,7 +108,8 @@ def print_headline(console: Console, trace: Trace) -> None:
     console.print()
 
 
-def _outcomes(console: Console, found: Sequence[Row]) -> None:
+def print_outcomes(console: Console, found: Sequence[Row]) -> None:
+    """A table of nodes: how they ended, when, and what they took."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("node", no_wrap=True, overflow="ellipsis", max_width=40)
     table.add_column("outcome", no_wrap=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -29,15 +29,18 @@ from weft.cli.spoken import Spoken
 from weft.cli.text import clean
 from weft.cli.timeline.page import page
 from weft.core.budget import Budget
-from weft.core.errors import InputError
+from weft.core.errors import InputError, StoreError
 from weft.core.events import Listener
 from weft.core.fakes import MemoryStore
+from weft.core.ids import RunId
 from weft.engine.trace import Trace
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from weft.core.ports.journal import Journal
     from weft.workflow import Flow, FlowResult, Models
+    from weft.workflow.document.settings import Durability
 
 _BY_STATUS = {
     "succeeded": ExitCode.SUCCEEDED,
@@ -53,7 +56,7 @@ class Wishes:
 
     `silent`: progress is shown, and nothing printed afterwards unless something went wrong.
     `spoken`: what models write is printed while they write it. `decode`: the decoder of models in
-    this process that name none.
+    this process that name none. `journal`: where it is recorded, `run`: under which id.
     """
 
     as_json: bool = False
@@ -67,10 +70,21 @@ class Wishes:
     silent: bool = False
     spoken: bool = False
     decode: str | None = None
+    journal: str | None = None
+    durability: Durability | None = None
+    run: str | None = None
 
 
 class UnderWay(Asked, Protocol):
-    """A run that has been prepared."""
+    """A run that has been prepared. `recorded`: a journal has it under its `id`."""
+
+    @property
+    def id(self) -> RunId:
+        """The run's id."""
+
+    @property
+    def recorded(self) -> bool:
+        """Whether a journal has it."""
 
     async def wait(self) -> FlowResult:
         """Run to the end."""
@@ -94,34 +108,62 @@ async def session(flow: Flow, inputs: Mapping[str, object], wishes: Wishes) -> E
     """One run of a workflow, on models of its own."""
     from weft.workflow import Models
 
-    async with Models(decode=wishes.decode) as models:
-        return await flow_session(flow, inputs, wishes, models).run()
+    with journal_for(flow, wishes) as journal:
+        async with Models(decode=wishes.decode) as models:
+            return await flow_session(flow, inputs, wishes, models, journal).run()
 
 
 def flow_session(
-    flow: Flow, inputs: Mapping[str, object], wishes: Wishes, models: Models
+    flow: Flow,
+    inputs: Mapping[str, object],
+    wishes: Wishes,
+    models: Models,
+    journal: Journal | None = None,
 ) -> Session:
-    """The session of a workflow, on `models`, which whoever gives them closes."""
+    """The session of a workflow, on `models`, which whoever gives them closes, as the journal."""
+    from weft.workflow.run import FlowRun
+    from weft.workflow.run_settings import RunSettings
 
     def start(listeners: Sequence[Listener]) -> UnderWay:
-        return flow.start(
-            inputs,
+        settings = RunSettings(
             listeners=listeners,
             store=None if wishes.cache else MemoryStore(),
             models=models,
             concurrency=wishes.concurrency,
             deadline_s=wishes.deadline_s,
+            run=None if wishes.run is None else RunId(wishes.run),
+            journal=journal,
+            durability="none" if journal is None else wishes.durability,
+            notes={"cache": wishes.cache, "decode": wishes.decode},
         )
+        return FlowRun(flow.unit, inputs, settings)
 
+    return Session(start, wishes, budget_of(flow), journal=journal)
+
+
+def budget_of(flow: Flow) -> Budget | None:
+    """What a run of the workflow may spend."""
     spec = flow.document.run.budget
-    budget = None if spec is None else Budget(spec.tokens, spec.time, spec.money)
-    return Session(start, wishes, budget)
+    return None if spec is None else Budget(spec.tokens, spec.time, spec.money)
+
+
+@contextmanager
+def journal_for(flow: Flow, wishes: Wishes) -> Iterator[Journal | None]:
+    """The journal that a run is recorded in, open; None where it is recorded nowhere."""
+    from weft.workflow.journals import open_journal
+
+    if (wishes.durability or flow.document.run.durability) == "none":
+        yield None
+        return
+    with closing(open_journal(wishes.journal)) as journal:
+        yield journal
 
 
 class Session:
     """Runs once what `start` prepares, within `budget`, and shows it: live by `view`.
 
-    `ending` is called before anything is printed; an `InputError` of it is a warning.
+    `ending` is called before anything is printed; an `InputError` of it is a warning. `journal` is
+    where the run is recorded: from there is told what it did once, and how to go on with it.
     `serial_wall_s`: what the same workflow took one node at a time, if that was measured.
     """
 
@@ -134,8 +176,11 @@ class Session:
         view: type[RunView] = RunView,
         report: Report | None = None,
         ending: Callable[[], None] | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.serial_wall_s: float | None = None
+        self._journal = journal
+        self._record: RunId | None = None
         self._view = view
         self._report = report
         self._ending = ending
@@ -173,12 +218,15 @@ class Session:
         if self._ending is not None:
             self._end(self._ending)
         self._print(result, code)
+        if self._record is not None and self._journal is not None:
+            self._tell_of_record(self._record, self._journal)
         if result.leaked or self._interrupted:
             leave_at_once(code)  # not even a model that is still loading holds up the end
         return code
 
     async def _result(self, listeners: list[Listener]) -> FlowResult:
         run = self._start(listeners)
+        self._record = run.id if run.recorded else None
         with interrupts(lambda: self._stop(run)):
             async with self._progress.shown(), asyncio.TaskGroup() as tasks:
                 answering = tasks.create_task(self._questions.serve(run, self._progress))
@@ -193,7 +241,7 @@ class Session:
 
     def _stop(self, run: UnderWay) -> None:
         self._interrupted = True
-        run.cancel("interrupted")
+        run.pause("interrupted")
 
     def _chosen_progress(self) -> Progress:
         screen = console.stderr()
@@ -246,6 +294,19 @@ class Session:
             print_report(screen, self._trace, result.outputs, result.missing, self.serial_wall_s)
         for node in self._questions.unused():
             self._warn(f"no node asked for the answer to {node}")
+
+    def _tell_of_record(self, run: RunId, journal: Journal) -> None:
+        """What the run did that must not be repeated, and how somebody goes on with it."""
+        from weft.cli.runs.afterwards import tell_effects, tell_resume
+
+        screen = console.stderr()
+        try:
+            if self._trace.parts > 1 or self._trace.status != "succeeded":
+                tell_effects(screen, journal, run)
+        except StoreError as error:
+            self._warn(error.message)
+        if self._interrupted or self._questions.unanswered:
+            tell_resume(screen, run, self._questions.unanswered, interrupted=self._interrupted)
 
     def _warn(self, text: str) -> None:
         console.stderr().print(f"warning: {clean(text)}", style="yellow", soft_wrap=True)

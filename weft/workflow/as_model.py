@@ -118,6 +118,7 @@ class FlowModel:
             self.inputs.of(request.messages, request.extra.get("inputs")),
             listeners=(listener,),
             models=self._models,
+            durability="none",
             deadline_s=min(times) if times else None,
             seed=None if seed is None else seed % _SEEDS,
             run=RunId(f"{self.model}-{uuid.uuid4().hex[:16]}"),

@@ -70,6 +70,7 @@ class FlowTool:
             arguments,
             listeners=(events.put_nowait,),
             models=self._models,
+            durability="none",
             run=RunId(f"{self._flow.name}-{uuid.uuid4().hex[:16]}"),
         )
         task = asyncio.create_task(run.wait())

@@ -5,6 +5,7 @@ Every defect raises exactly one `SourceError`; its `__cause__` tells which kind 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path as FilePath
 
 from pydantic import ValidationError
@@ -20,6 +21,8 @@ from weft.workflow.source.tree import place_of, plain
 from weft.workflow.unit import Origin, Unit
 
 _MAX_FILES = 100
+
+Read = Callable[[FilePath], tuple[Source, Tree]]
 
 
 def load_unit(path: FilePath) -> Unit:
@@ -42,6 +45,24 @@ def load_text(text: str, file: str) -> Unit:
     return _Loading(folder).unit(source, tree, folder, ())
 
 
+def load_texts(texts: Mapping[str, str], folder: FilePath) -> Unit:
+    """The checked workflow that the first of `texts` is; they are called by paths in `folder`.
+
+    Reads no file. Raises: `SourceError`.
+    """
+    root = folder.resolve()
+
+    def read(file: FilePath) -> tuple[Source, Tree]:
+        name = file.relative_to(root).as_posix()
+        if name not in texts:
+            raise SourceError("this file was not recorded", file=name)
+        return read_text(texts[name], str(file))
+
+    main = root / next(iter(texts))
+    source, tree = read(main)
+    return _Loading(root, read).unit(source, tree, main.parent, (main,))
+
+
 def parse(source: Source, tree: Tree) -> Document:
     """The document that `tree` describes, its structure checked. Raises: `SourceError`."""
     raw = plain(tree)
@@ -56,8 +77,9 @@ def parse(source: Source, tree: Tree) -> Document:
 class _Loading:
     """One file and all that it includes; each file is read once."""
 
-    def __init__(self, root: FilePath) -> None:
+    def __init__(self, root: FilePath, read: Read = read_file) -> None:
         self._root = root
+        self._read = read
         self._units: dict[FilePath, Unit] = {}
 
     def unit(
@@ -85,7 +107,7 @@ class _Loading:
         if len(self._units) >= _MAX_FILES:
             by.fail(BuildError(f"more than {_MAX_FILES} files are included"), path)
         try:
-            source, tree = read_file(file)
+            source, tree = self._read(file)
         except SourceError as error:
             if file.exists():
                 raise

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.events import Listener, Outcome
-from weft.core.ids import NodeId, run_id
+from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import Clock
 from weft.engine import Ask, Graph, Limit, Node, Run, RunOptions, Work
 from weft.workflow.result import FlowResult
@@ -85,12 +85,26 @@ class QuestionRun:
         )
 
     @property
+    def id(self) -> RunId:
+        """The run's id."""
+        return self._run.id
+
+    @property
+    def recorded(self) -> bool:
+        """False: no journal has questions of this kind."""
+        return False
+
+    @property
     def why_not(self) -> str:
         """Why there is no answer."""
         return str(self.outcome.failure or "nothing was answered")
 
     def cancel(self, reason: str = "cancelled") -> None:
         """End the run soon, keeping what is done; `wait` then returns."""
+        self._run.cancel(reason)
+
+    def pause(self, reason: str) -> None:
+        """The same as `cancel`: nobody could go on with it."""
         self._run.cancel(reason)
 
     def answer(self, node: NodeId, value: Any) -> None:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from weft.agents.tools import tool_logs
-from weft.core.budget import Budget
 from weft.core.errors import BuildError, InputError, ToolError, UnknownReference
-from weft.core.events import Listener
+from weft.core.events import NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
-from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
-from weft.engine import Ask, Graph, Limit, Run, RunOptions
+from weft.core.ports import ModelClient
+from weft.engine import Ask, Graph, Run
 from weft.planner.routing import History
+from weft.workflow.border import Stage
 from weft.workflow.check.types import Types
 from weft.workflow.compile import Compiler, Names, Services
 from weft.workflow.compile.compiler import kept
-from weft.workflow.compile.policy import limit_of
 from weft.workflow.document.defects import closest
 from weft.workflow.imports import build_error
 from weft.workflow.inputs import check_inputs
 from weft.workflow.models import GivenModels, Models, ModelSource, check_models
+from weft.workflow.recording import Past, Recording
 from weft.workflow.result import FlowResult, flow_result
+from weft.workflow.run_settings import RunSettings
+from weft.workflow.runs.sources import Digests
 from weft.workflow.sources import check_source, sources_in
 from weft.workflow.stores import default_store
 from weft.workflow.toolset import Toolset
@@ -30,78 +31,84 @@ from weft.workflow.unit import Unit
 from weft.workflow.values import violation
 
 
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """How a run differs from what the document says; None leaves it to the document.
-
-    listeners     called with every event, in order
-    models        clients by name, in the place of declared ones; or a source of all of them.
-                  Whoever gives them closes them
-    tools         a tool runner whose tools take the place of declared ones of the same names
-    clock         time
-    store         results kept between runs; by default in the user's cache folder, but none when
-                  models or tools are substituted, for theirs are not the results of the next run
-    concurrency   at most so many nodes work at once; `limits`: of a resource class
-    deadline_s    seconds until the run ends with what it has
-    budget        what the run may spend; a `Limit` also says what happens then
-    seed          of retries, and of samples without one
-    run           the run's id
-    """
-
-    listeners: Iterable[Listener] = ()
-    models: Mapping[str, ModelClient] | ModelSource | None = None
-    tools: ToolRunner | None = None
-    clock: Clock | None = None
-    store: ResultStore | None = None
-    concurrency: int | None = None
-    limits: Mapping[str, int] = field(default_factory=dict)
-    deadline_s: float | None = None
-    budget: Budget | Limit | None = None
-    seed: int | None = None
-    run: RunId | None = None
-
-    @property
-    def substitutes(self) -> bool:
-        """True when other models or tools than the declared ones take part: fakes, for example."""
-        return isinstance(self.models, Mapping) or self.tools is not None
-
-
 class FlowRun:
     """A run that has been prepared; `wait` carries it out.
 
+    It goes on with `past`, or builds on it, where that is given. It is recorded from here on: a run
+    that nobody waits for stays in its journal as one that was interrupted.
+
     Raises, when it is made: `BuildError` for what is wrong with the workflow, `InputError` for what
-    is wrong with the inputs.
+    is wrong with the inputs, `StoreError` when its journal cannot be used.
     """
 
-    def __init__(self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings) -> None:
+    def __init__(
+        self,
+        unit: Unit,
+        inputs: Mapping[str, Any],
+        settings: RunSettings,
+        past: Past | None = None,
+        stage: Stage | None = None,
+    ) -> None:
         self._document = unit.document
         self._inputs = check_inputs(unit.document, inputs)
-        self._tools = tools = Toolset(settings.tools)
+        self._tools = Toolset(settings.tools, None if stage is None else stage.border)
         self._own_models = Models()
         models = _models(unit, settings.models, self._own_models)
-        check_unit(unit, tools, settings.models)
-        options = _options(unit, settings)
-        name = unit.document.name
+        if stage is not None:
+            models = stage.models
+        check_unit(unit, self._tools, settings.models if stage is None else models)
         self._own_store = None
         if settings.store is None and not settings.substitutes:
             self._own_store = default_store(unit)
-        store = settings.store or self._own_store
+        digests = Digests()
+        self._recording: Recording | None = None
+        if settings.durability_of(unit) != "none":
+            self._recording = Recording(unit, self._inputs, settings, digests, past)
+        try:
+            if self._recording is not None:
+                given = settings.models if isinstance(settings.models, Mapping) else ()
+                models = self._recording.put_between(self._tools, models, given, self._log)
+            remembers = self._recording is not None or past is not None
+            self._run = self._prepared(unit, settings, models, past, digests if remembers else None)
+        except BaseException:
+            self._close_record()
+            raise
+
+    def _prepared(
+        self,
+        unit: Unit,
+        settings: RunSettings,
+        models: ModelSource,
+        past: Past | None,
+        digests: Digests | None,
+    ) -> Run:
+        name, options = unit.document.name, settings.options(unit)
+        recording, store = self._recording, settings.store or self._own_store
         history = History(store, scope=name, clock=settings.clock)
-        compiler = Compiler(unit, Services(tools, models, options.seed, history))
+        services = Services(self._tools, models, options.seed, history, digests)
+        compiler = Compiler(unit, services)
         nodes, _ = compiler.nodes(unit.document.nodes, Names.of_inputs(self._inputs))
-        self._run = Run(
+        named = settings.run or run_id(name, self._inputs)
+        return Run(
             Graph(name, nodes, kept(unit)),
             options,
-            run=settings.run or run_id(name, self._inputs),
+            run=named if recording is None else recording.run,
             clock=settings.clock,
             store=store,
             listeners=settings.listeners,
+            recall=None if past is None else past.recall,
+            recorder=None if recording is None else recording.recorder,
         )
 
     @property
     def id(self) -> RunId:
-        """The run's id: the same workflow with the same inputs has the same one, unless given."""
+        """The run's id: made of the workflow's name and the inputs, unless it was given."""
         return self._run.id
+
+    @property
+    def recorded(self) -> bool:
+        """Whether a journal has the run: it can be resumed, replayed and compared."""
+        return self._recording is not None
 
     async def wait(self) -> FlowResult:
         """Run to the end, and close what the run has opened.
@@ -115,10 +122,20 @@ class FlowRun:
             await self._own_models.aclose()
             if self._own_store is not None:
                 await self._own_store.aclose()
+            self._close_record()
         return flow_result(self._document, self._inputs, result)
 
     def cancel(self, reason: str = "cancelled") -> None:
         """End the run soon, keeping what is done; `wait` then returns."""
+        self._run.cancel(reason)
+
+    def pause(self, reason: str) -> None:
+        """End this process's part of the run soon: in its record the run has not ended.
+
+        Where nobody records it, this is `cancel`.
+        """
+        if self._recording is not None:
+            self._recording.recorder.leave()
         self._run.cancel(reason)
 
     @property
@@ -136,6 +153,13 @@ class FlowRun:
         if why is not None:
             raise InputError(f"the answer to {node} does not fit: {why}", node=node)
         self._run.answer(NodeId(node), value)
+
+    def _log(self, node: NodeId, text: str) -> None:
+        self._run.emit(NodeLogged(node, text, self._run.elapsed_s))
+
+    def _close_record(self) -> None:
+        if self._recording is not None:
+            self._recording.close()
 
 
 def check_unit(
@@ -196,19 +220,3 @@ def _models(
             hint = closest(name, list(unit.document.models)) or "it has no models"
             raise UnknownReference(f"there is no model called `{name}`", hint=hint)
     return GivenModels(given, own)
-
-
-def _limit(budget: Budget | Limit | None) -> Limit | None:
-    return Limit(budget) if isinstance(budget, Budget) else budget
-
-
-def _options(unit: Unit, settings: RunSettings) -> RunOptions:
-    said = unit.document.run
-    deadline_s = said.deadline if settings.deadline_s is None else settings.deadline_s
-    return RunOptions(
-        settings.concurrency or said.concurrency,
-        {**said.limits, **settings.limits},
-        deadline_s,
-        _limit(settings.budget) or limit_of(said.budget),
-        said.seed if settings.seed is None else settings.seed,
-    )

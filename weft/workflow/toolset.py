@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Tool, Toolbox
@@ -22,6 +22,32 @@ from weft.workflow.unit import Unit
 _ANYTHING = {"type": "object"}
 
 
+class Border(Protocol):
+    """Stands between a run and its tools: records what passes, or plays it."""
+
+    def tools(self, inner: ToolRunner, source: str = "") -> ToolRunner:
+        """What is called in the place of `inner`, the tools of the server `source` if it is one."""
+
+    def source(self, unit: Unit, name: str) -> Source:
+        """The server that `unit` declares as `name`, not started."""
+
+    async def listed(self, tools: ToolRunner) -> Sequence[ToolSpec]:
+        """The tools of a server that has been started, as `tools` made it."""
+
+
+class _Open:
+    """No border: calls go where they are meant to go."""
+
+    def tools(self, inner: ToolRunner, source: str = "") -> ToolRunner:  # noqa: ARG002 - the port
+        return inner
+
+    def source(self, unit: Unit, name: str) -> Source:
+        return open_source(unit, name)
+
+    async def listed(self, tools: ToolRunner) -> Sequence[ToolSpec]:
+        return tools.specs()
+
+
 class Toolset:
     """Finds and calls the tools and functions of units; imports each when first needed.
 
@@ -30,16 +56,28 @@ class Toolset:
     with a batch form together.
     """
 
-    def __init__(self, given: ToolRunner | None = None) -> None:
+    def __init__(self, given: ToolRunner | None = None, border: Border | None = None) -> None:
         self._given = given
         self._given_specs = {spec.name: spec for spec in given.specs()} if given else {}
         self._toolbox = Toolbox()
-        self._calls = ReusingTools(self._toolbox)
+        self._calls: ToolRunner = ReusingTools(self._toolbox)
         self._names: dict[tuple[Unit, str], str] = {}
         self._functions: dict[tuple[Unit, str], Function] = {}
         self._sources: dict[tuple[Unit, str], Source] = {}
-        self._reused: dict[tuple[Unit, str], ReusingTools] = {}
+        self._reused: dict[tuple[Unit, str], ToolRunner] = {}
         self._known: dict[tuple[Unit, str], dict[str, ToolSpec]] = {}
+        self._border: Border = _Open()
+        if border is not None:
+            self.put(border)
+
+    def put(self, border: Border) -> None:
+        """Have all calls from now on pass `border`. Before any server is started."""
+        self._border = border
+        self._calls = border.tools(self._calls)
+        if self._given is not None:
+            self._given = border.tools(self._given)
+        for (unit, name), tools in self._reused.items():
+            self._reused[unit, name] = border.tools(tools, name)
 
     def spec(self, unit: Unit, text: str) -> ToolSpec:
         """What is known of the tool that `text` means in `unit`.
@@ -76,7 +114,8 @@ class Toolset:
         """The server that `unit` declares as `name`, running. Raises: `ToolError`, `BuildError`."""
         source = self._opened(unit, name)
         await source.start()
-        self._known[unit, name] = {spec.name: spec for spec in source.specs()}
+        specs = await self._border.listed(self._reused[unit, name])
+        self._known[unit, name] = {spec.name: spec for spec in specs}
         return source
 
     async def aclose(self) -> None:
@@ -143,8 +182,8 @@ class Toolset:
 
     def _opened(self, unit: Unit, name: str) -> Source:
         if (unit, name) not in self._sources:
-            self._sources[unit, name] = open_source(unit, name)
-            self._reused[unit, name] = ReusingTools(self._sources[unit, name])
+            source = self._sources[unit, name] = self._border.source(unit, name)
+            self._reused[unit, name] = self._border.tools(ReusingTools(source), name)
         return self._sources[unit, name]
 
     def _listed(self, unit: Unit, name: str) -> Mapping[str, ToolSpec] | None:

@@ -12,11 +12,18 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from weft.agents.tools.problem import converted
 from weft.core.errors import ToolLimitError, WeftError
 
 T = TypeVar("T")
+_AWAITED: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
+
+
+def threads_awaited(loop: asyncio.AbstractEventLoop) -> int:
+    """How many functions in threads somebody waits for in `loop`."""
+    return _AWAITED.get(loop, 0)
 
 
 async def in_thread(function: Callable[[], T], name: str) -> T:
@@ -52,4 +59,8 @@ async def in_thread(function: Callable[[], T], name: str) -> T:
     except RuntimeError as error:
         hint = "let fewer tools run at once: give them a resource and that a limit"
         raise ToolLimitError(f"{name}: {error}", hint=hint, retryable=True) from error
-    return await ended
+    _AWAITED[loop] = threads_awaited(loop) + 1
+    try:
+        return await ended
+    finally:
+        _AWAITED[loop] -= 1

@@ -59,6 +59,25 @@ SchemaFile = Annotated[
 CallsAtOnce = Annotated[
     int | None, typer.Option(metavar="N", help="At most so many calls at once.", min=1)
 ]
+JournalPlace = Annotated[
+    str | None,
+    typer.Option(
+        "--journal",
+        metavar="PATH",
+        help="Where runs are kept, a file or postgresql://...; else WEFT_JOURNAL, else your data "
+        "folder.",
+    ),
+]
+Run = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="A run's id, the beginning of one, or last."),
+]
+GivenAnswers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--answer", metavar="NODE=VALUE", help="The answer to what a node asks; repeat it."
+    ),
+]
 DEFAULT_MODEL = "local:smollm2-135m-instruct"
 
 

@@ -14,14 +14,18 @@ from weft.cli.commands.options import (
     Debug,
     Decode,
     EventsFile,
+    GivenAnswers,
+    JournalPlace,
     TimelineFile,
     WorkflowFile,
+    one_of,
 )
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import MEANINGS
 from weft.cli.given import inputs_file as read_inputs
 from weft.cli.given import pairs, seconds
 
+DURABILITIES = ("sync", "async", "exit", "none")
 _STATUS = "\n".join(f"  {code:<5d}{meaning}" for code, meaning in MEANINGS.items())
 HELP = f"""Run a workflow.
 
@@ -29,7 +33,8 @@ Progress goes to stderr: a live view on a terminal, else a line for each node th
 outcome of every node, times, the critical path and the outputs go to stdout.
 
 The first Ctrl-C (or SIGTERM) ends the run and prints what there is; the second ends the process at
-once.
+once. The run is recorded: `weft resume` goes on with it, `weft replay` repeats it, and `weft runs`
+shows it.
 
 \b
 Exit status:
@@ -55,10 +60,7 @@ def run(
     ] = None,
     deadline: Deadline = None,
     decode: Decode = None,
-    answer: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NODE=VALUE", help="The answer to what a node asks; repeat it."),
-    ] = None,
+    answer: GivenAnswers = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Ignore results kept from earlier runs.")
     ] = False,
@@ -68,6 +70,18 @@ def run(
             "--compare", help="Run it one node at a time first, and print the measured speed-up."
         ),
     ] = False,
+    durability: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="When what happens is recorded: sync, before anything follows from it; async, "
+            "soon; exit, at the end; none.",
+        ),
+    ] = None,
+    journal: JournalPlace = None,
+    run_id: Annotated[
+        str | None, typer.Option(metavar="RUN", help="The run's id; else one is made.")
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the outputs and nothing else.")
     ] = False,
@@ -77,6 +91,7 @@ def run(
     texts = pairs(given or (), "--input")
     answers = pairs(answer or (), "--answer")
     deadline_s = None if deadline is None else seconds(deadline)
+    kept = None if durability is None else one_of(durability, DURABILITIES, "--durability")
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.comparison import compared
         from weft.cli.session import Wishes, session
@@ -94,6 +109,9 @@ def run(
             answers,
             not no_cache,
             decode=decode,
+            journal=journal,
+            durability=kept,
+            run=run_id,
         )
         inputs = {} if inputs_file is None else read_inputs(inputs_file)
         inputs |= flow.coerce_inputs(texts)

@@ -52,7 +52,8 @@ class LineProgress:
     def _line(self, event: Event) -> str | None:
         match event:
             case RunStarted():
-                return f"{clean(event.flow)} started: {amount(len(event.nodes), 'node')}"
+                how = "goes on" if self._trace.parts > 1 else "started"
+                return f"{clean(event.flow)} {how}: {amount(len(event.nodes), 'node')}"
             case RunFinished():
                 return f"{clean(self._trace.flow)} {event.status}"
             case NodeFinished():
@@ -84,6 +85,8 @@ class LineProgress:
         if wide is not None and outcome.status != "failed":
             return self._counted(node, wide)
         line = f"{clean(event.node)} {outcome.status}"
+        if event.recalled:
+            return f"{line} before"
         if outcome.via:
             line += f" ({outcome.via})"
         if node.started_s is not None:

@@ -1,7 +1,7 @@
 """A clock that jumps: when nothing is left to do but wait, time moves to the next timer at once.
 
 It is an asyncio event loop's own clock, so `asyncio.sleep`, `asyncio.timeout` and user code jump
-too. Work in threads is not seen: with a thread running, time may jump past it.
+too. Work in threads is not seen, unless somebody looks after it: time may jump past it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Any, TypeVar
 
 from weft.core.ports.clock import Timer
@@ -19,10 +20,15 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class FakeClock:
-    """Implements `Clock`; `FakeClock().run(main())` runs a program in virtual time."""
+    """Implements `Clock`; `FakeClock().run(main())` runs a program in virtual time.
 
-    def __init__(self, start_s: float = 0.0) -> None:
+    `busy` says whether something goes on that the event loop does not see, such as a thread: time
+    then passes as it does, and jumps again when that is over.
+    """
+
+    def __init__(self, start_s: float = 0.0, *, busy: Callable[[], bool] = lambda: False) -> None:
         self._now_s = start_s
+        self.busy = busy
 
     def now(self) -> float:
         return self._now_s
@@ -68,6 +74,10 @@ class _JumpingSelector(selectors.DefaultSelector):
         if timeout is None or timeout <= 0:
             return super().select(timeout)
         ready = super().select(0)
-        if not ready:
+        if not ready and self._clock.busy():
+            began_s = monotonic()
+            ready = super().select(timeout)
+            self._clock.advance(min(timeout, monotonic() - began_s))
+        elif not ready:
             self._clock.advance(timeout)
         return ready

@@ -11,7 +11,7 @@ from weft.engine import kinds
 from weft.engine.kinds import Fragment
 from weft.engine.node import ALL, Cache, Edge, Inputs, Join, Node, NodeContext, Skip, Work
 from weft.workflow.compile import alternatives, containers, function, joining
-from weft.workflow.compile.identity import cache_of
+from weft.workflow.compile.identity import Digest, cache_of, identity_of, value_identity
 from weft.workflow.compile.model import model
 from weft.workflow.compile.names import Names
 from weft.workflow.compile.policy import policy_of, retry_of
@@ -76,14 +76,15 @@ class Compiler:
             if not isinstance(body, Block):
                 return Fragment((self._node(place, body, bound, {}),), place)
             made, inner = self.nodes(body.nodes, bound, place)
-            return self._with_result(made, inner, value_template(body.result), place, "result")
+            return self._with_result(made, inner, body.result, place, "result")
 
         return instance
 
     def _with_result(
-        self, nodes: tuple[Node, ...], names: Names, value: ValueTemplate, place: NodeId, name: str
+        self, nodes: tuple[Node, ...], names: Names, said: object, place: NodeId, name: str
     ) -> Fragment:
-        """`nodes` with the one that carries `value`; a new one, unless it is a node's own value."""
+        """`nodes` with the one that carries the value; a new one, unless it is a node's own."""
+        value = value_template(said)
         whole = value.whole.path if value.whole is not None else None
         if whole is not None and not whole.path and whole.name not in names.values:
             return Fragment(nodes, names.sources[whole.name])
@@ -91,7 +92,12 @@ class Compiler:
         while (own := inside(place, name)) in taken:
             name += "_"
         carrier = Node(
-            own, _value(value), names.edges(value.names), names.given(value.names), kind="value"
+            own,
+            _value(value),
+            names.edges(value.names),
+            names.given(value.names),
+            kind="value",
+            identity=value_identity(said) if self._services.digest is not None else "",
         )
         return Fragment((*nodes, carrier), own)
 
@@ -100,7 +106,7 @@ class Compiler:
     def _node(self, node: NodeId, step: Step, names: Names, beside: Mapping[str, Step]) -> Node:
         plan = self._plans.get(id(step))
         if plan is None:
-            plan = self._plans[id(step)] = _plan(step, self._unit)
+            plan = self._plans[id(step)] = _plan(step, self._unit, self._services.digest)
         streams = plan.streamed is not None and names.is_node(plan.streamed)
         edges = self._edges(step, plan, names, streams)
         join: Join = ALL
@@ -121,6 +127,7 @@ class Compiler:
                 lambda other: self._node(NodeId(other), beside[other], names, beside),
             ),
             step.kind,
+            plan.identity,
         )
 
     def _edges(self, step: Step, plan: _Plan, names: Names, streams: bool) -> list[Edge]:
@@ -185,7 +192,7 @@ class Compiler:
         """The whole document inside `place`; its value maps the outputs' names to their values."""
         document = self._unit.document
         made, names = self.nodes(document.nodes, Names.of_inputs(inputs), place)
-        return self._with_result(made, names, value_template(document.outputs), place, "outputs")
+        return self._with_result(made, names, document.outputs, place, "outputs")
 
 
 def kept(unit: Unit) -> frozenset[NodeId]:
@@ -231,9 +238,10 @@ class _Plan:
     streamed: str | None
     whole: frozenset[str]
     cache: Cache | None
+    identity: str
 
 
-def _plan(step: Step, unit: Unit) -> _Plan:
+def _plan(step: Step, unit: Unit, digest: Digest | None) -> _Plan:
     used = names_of(step)
     if step.cache is not None:  # what the bodies take in is part of what the result depends on
         used |= inner_names(step)
@@ -242,7 +250,8 @@ def _plan(step: Step, unit: Unit) -> _Plan:
         path = template(step.over).path
         streamed = path.name if path is not None and not path.path else None
     whole = names_of(step, besides="map")
-    return _Plan(tuple(sorted(used)), streamed, whole, cache_of(step, unit))
+    identity = "" if digest is None else identity_of(step, unit, digest)
+    return _Plan(tuple(sorted(used)), streamed, whole, cache_of(step, unit), identity)
 
 
 def _guarded(condition: str, work: Work) -> Work:

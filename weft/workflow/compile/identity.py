@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from weft.engine.node import Cache
 from weft.reasoning.strategies import STRATEGIES
@@ -23,6 +25,21 @@ _AROUND = frozenset(
 """Fields that say what happens around the work, not what it computes."""
 
 
+_NOT_SAID = frozenset(("description", "after", "weight", "budget", "cache", "retry", "timeout"))
+"""Fields that change neither what a node comes to, nor what stands in for it."""
+
+Digest = Callable[[Path], str | None]
+"""What stands for the content of a file; None where there is none."""
+
+
+def digest_of(file: Path) -> str | None:
+    """The SHA-256 of a file, in hexadecimal; None where it cannot be read."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
 def cache_of(step: Step, unit: Unit) -> Cache | None:
     """The cache policy of a node, or None when it has none.
 
@@ -32,79 +49,105 @@ def cache_of(step: Step, unit: Unit) -> Cache | None:
     """
     if step.cache is None:
         return None
-    text = json.dumps([_definition(step), _declarations(step, unit)], sort_keys=True)
-    return Cache(hashlib.sha256(text.encode()).hexdigest(), step.cache.ttl)
+    said = [_definition(step, _AROUND), *_declarations(step, unit, digest_of)]
+    return Cache(_hashed(said), step.cache.ttl)
 
 
-def _definition(step: Step) -> object:
-    return step.model_dump(mode="json", by_alias=True, exclude=set(_AROUND), exclude_unset=True)
+def identity_of(step: Step, unit: Unit, digest: Digest = digest_of) -> str:
+    """What the outcome of a node depends on, beside its inputs: as `cache_of`, with what stands in.
+
+    `digest` is asked for every file that the node depends on.
+    """
+    return _hashed([_definition(step, _NOT_SAID), *_declarations(step, unit, digest)])
 
 
-def _declarations(step: Step, unit: Unit) -> list[object]:
-    document = unit.document
-    found: list[object] = []
+def value_identity(value: object) -> str:
+    """The identity of a node that only computes `value`, a template."""
+    return _hashed(["value", value])
+
+
+def _hashed(said: list[object]) -> str:
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _definition(step: Step, besides: frozenset[str]) -> object:
+    return step.model_dump(mode="json", by_alias=True, exclude=set(besides), exclude_unset=True)
+
+
+def _declarations(step: Step, unit: Unit, digest: Digest) -> Iterator[object]:
+    declared = _Declared(unit, digest)
     for _, inner in walk({"": step}):
-        if isinstance(inner, ModelNode) and inner.model in document.models:
-            found += _model(inner.model, unit)
-            found += _thinking(inner.think, unit)
-        elif isinstance(inner, ToolNode):
-            for choice in inner.choices:
-                found += _tool(choice.tool, unit)
-        elif isinstance(inner, CallNode):
-            found += _function(inner.call, unit)
-        elif isinstance(inner, ReduceNode):
-            found += _function(inner.reduce, unit)
-        elif isinstance(inner, WorkflowNode):
-            included = unit.includes[inner.workflow].document
-            found.append(included.model_dump(mode="json", by_alias=True, exclude_unset=True))
-    return found
+        match inner:
+            case ModelNode():
+                yield from declared.asked(inner)
+            case ToolNode():
+                for choice in inner.choices:
+                    yield from declared.tool(choice.tool)
+            case CallNode():
+                yield from declared.function(inner.call)
+            case ReduceNode():
+                yield from declared.function(inner.reduce)
+            case WorkflowNode():
+                included = unit.includes[inner.workflow]
+                yield included.document.model_dump(mode="json", by_alias=True, exclude_unset=True)
+                for other in included.document.nodes.values():
+                    yield from _declarations(other, included, digest)
 
 
-def _model(name: str, unit: Unit) -> list[object]:
-    """The declaration of a model, those of the models behind it, and what a choice has learnt."""
-    spec = unit.document.models[name]
-    found: list[object] = [spec.model_dump(mode="json")]
-    for other in spec.behind:
-        found += _model(other, unit)
-    return found + _content(spec.predictor, unit) + _thinking(spec.think, unit)
+class _Declared:
+    """What the names in the nodes of one document stand for."""
 
+    def __init__(self, unit: Unit, digest: Digest) -> None:
+        self._unit = unit
+        self._digest = digest
 
-def _thinking(spec: ThinkSpec | None, unit: Unit) -> list[object]:
-    """The functions and files that the settings of a strategy name."""
-    entry = None if spec is None else STRATEGIES.get(spec.strategy)
-    if spec is None or entry is None:
-        return []
-    found: list[object] = []
-    for name, value in spec.settings.items():
-        if isinstance(value, str) and name in entry.files:
-            found += _content(value, unit)
-        elif isinstance(value, str) and name in entry.functions:
-            found += _function(value, unit)
-    return found
+    def asked(self, step: ModelNode) -> Iterator[object]:
+        """The model of a node, its strategy, and the tools that it is offered."""
+        if step.model in self._unit.document.models:
+            yield from self.model(step.model)
+        yield from self.thinking(step.think)
+        for text in step.tools:
+            yield from self.tool(text)
 
+    def model(self, name: str) -> Iterator[object]:
+        """A declaration, those of the models behind it, and what a choice has learnt."""
+        spec = self._unit.document.models[name]
+        yield spec.model_dump(mode="json")
+        for other in spec.behind:
+            yield from self.model(other)
+        yield from self.content(spec.predictor)
+        yield from self.thinking(spec.think)
 
-def _tool(text: str, unit: Unit) -> list[object]:
-    """The function behind a tool; of a source its declaration, and the document if it has one."""
-    tools = unit.document.tools
-    source = source_of(unit, text)
-    if source is not None:
-        declared = tools[source[0]]
-        described = declared.openapi.document if declared.openapi is not None else None
-        return [text, declared.model_dump(mode="json"), *_content(described, unit)]
-    return [*_function(tools[text].use or text if text in tools else text, unit)]
+    def thinking(self, spec: ThinkSpec | None) -> Iterator[object]:
+        """The functions and files that the settings of a strategy name."""
+        entry = None if spec is None else STRATEGIES.get(spec.strategy)
+        if spec is None or entry is None:
+            return
+        for name, value in spec.settings.items():
+            if isinstance(value, str) and name in entry.files:
+                yield from self.content(value)
+            elif isinstance(value, str) and name in entry.functions:
+                yield from self.function(value)
 
+    def tool(self, text: str) -> Iterator[object]:
+        """The function behind a tool; of a source its declaration, and its document if any."""
+        tools = self._unit.document.tools
+        source = source_of(self._unit, text)
+        if source is not None:
+            declared = tools[source[0]]
+            yield from (text, declared.model_dump(mode="json"))
+            yield from self.content(declared.openapi.document if declared.openapi else None)
+        else:
+            yield from self.function(tools[text].use or text if text in tools else text)
 
-def _content(path: str | None, unit: Unit) -> list[object]:
-    """A digest of a file beside the workflow, where one is named and there."""
-    file = None if path is None else unit.folder / path
-    if file is None or not file.is_file():
-        return []
-    return [hashlib.sha256(file.read_bytes()).hexdigest()]
+    def content(self, path: str | None) -> Iterator[object]:
+        """A digest of a file beside the workflow, where one is named and there."""
+        found = None if path is None else self._digest(self._unit.folder / path)
+        if found is not None:
+            yield found
 
-
-def _function(path: str, unit: Unit) -> list[str]:
-    """The import path, and a digest of the file if it is one beside the workflow."""
-    file = unit.folder / path.rpartition(":")[0]
-    if not path.startswith(".") or not file.is_file():
-        return [path]
-    return [path, hashlib.sha256(file.read_bytes()).hexdigest()]
+    def function(self, path: str) -> Iterator[object]:
+        """The import path, and a digest of the file if it is one beside the workflow."""
+        yield path
+        if path.startswith("."):
+            yield from self.content(path.rpartition(":")[0])

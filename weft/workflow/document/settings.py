@@ -10,6 +10,7 @@ from weft.workflow.document.part import Name, Part
 from weft.workflow.document.quantity import Duration
 
 Positive = Annotated[int, Field(ge=1)]
+Durability = Literal["none", "exit", "async", "sync"]
 
 
 class RetrySpec(Part):
@@ -62,6 +63,11 @@ class RunSpec(Part):
     budget: BudgetSpec | None = Field(default=None, description="What the run may spend.")
     seed: int = Field(
         default=0, ge=0, description="Makes retries (and samples without a seed) repeatable."
+    )
+    durability: Durability = Field(
+        default="sync",
+        description="How soon the journal has what happened. sync: before anything follows from "
+        "it. async: a moment later. exit: when the run ends or asks a person. none: never.",
     )
 
 

@@ -14,12 +14,15 @@ from weft.core.errors import BuildError, DuplicateName
 from weft.core.events import Listener
 from weft.core.ids import RunId
 from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
+from weft.core.ports.journal import Journal
 from weft.engine import Limit
+from weft.engine.cassette import Confirmation
 from weft.workflow.check.references import check_references
 from weft.workflow.document import Document, NodeSpec
 from weft.workflow.document.declarations import InputSpec
 from weft.workflow.document.defects import first_defect
 from weft.workflow.document.leaves import ToolNode, WorkflowNode
+from weft.workflow.document.settings import Durability
 from weft.workflow.document.walk import walk
 from weft.workflow.document.write import to_yaml
 from weft.workflow.flow.building import Builder
@@ -27,12 +30,15 @@ from weft.workflow.flow.handle import Handle
 from weft.workflow.flow.schemas import schema_of
 from weft.workflow.flow.values import document_value
 from weft.workflow.inputs import coerce_inputs
+from weft.workflow.journals import open_journal
 from weft.workflow.loader import load_text, load_unit
 from weft.workflow.mermaid import mermaid
 from weft.workflow.models import ModelSource
 from weft.workflow.portable import check_portable
 from weft.workflow.result import FlowResult
-from weft.workflow.run import FlowRun, RunSettings, check_connected, check_unit
+from weft.workflow.run import FlowRun, check_connected, check_unit
+from weft.workflow.run_settings import RunSettings
+from weft.workflow.runs.resume import resumed, take
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import ONLY_PYTHON, Origin, Unit, node_name
 from weft.workflow.view import GraphView, graph_view
@@ -46,6 +52,7 @@ class Limits(TypedDict, total=False):
     limits: Mapping[str, int]
     budget: Mapping[str, object] | Budget
     seed: int
+    durability: Durability
 
 
 class Settings(TypedDict, total=False):
@@ -62,6 +69,8 @@ class Settings(TypedDict, total=False):
     budget: Budget | Limit | None
     seed: int | None
     run: RunId | None
+    journal: Journal | None
+    durability: Durability | None
 
 
 class Flow(Builder):
@@ -250,6 +259,36 @@ class Flow(Builder):
         named = {key: value for key, value in values.items() if key not in _SETTINGS}
         run = self.start({**(inputs or {}), **named}, **settings)
         return await run.wait()
+
+    def resume(
+        self,
+        run: str = "last",
+        /,
+        *,
+        accept_changes: bool = False,
+        confirmed: Mapping[str, Confirmation] | None = None,
+        **settings: Unpack[Settings],
+    ) -> FlowRun:
+        """Prepare to go on with a run that has not ended, or that ended badly: as `start`.
+
+        What is finished is not done again. `run`: an id, or the beginning of one. `accept_changes`:
+        this workflow may differ from the recorded one. `confirmed`: what a person says of calls
+        that nobody knows the end of, by node. Settings are those it was begun with, but for these.
+
+        Raises: `BuildError`, `UnknownReference`, `RunBusy`, `WorkflowChanged`, `StoreError`.
+        """
+        own = None if settings.get("journal") is not None else open_journal()
+        journal = settings.get("journal") or own
+        assert journal is not None
+        try:
+            taken = take(
+                journal, run, unit=self.unit, accept_changes=accept_changes, confirmed=confirmed
+            )
+            return resumed(taken, own=own, **settings)
+        except BaseException:
+            if own is not None:
+                own.close()
+            raise
 
     def run_sync(self, inputs: Mapping[str, Any] | None = None, /, **values: Any) -> FlowResult:
         """Like `run`, where no event loop runs. Raises: also `BuildError` where one does."""

@@ -1,0 +1,54 @@
+"""`weft diff`: two recorded runs side by side."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from weft.cli.commands.options import AsJson, Debug, JournalPlace
+from weft.cli.complaint import complaints
+from weft.cli.exit_codes import ExitCode
+
+HELP = """Compare two runs: outcomes, outputs, tokens and times, node by node, and critical paths.
+
+\b
+Exit status:
+  0    every node and output came to the same
+  1    something differs, or a run cannot be read
+  2    wrong usage, or there is no such run
+"""
+_Which = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's id, the beginning of one, or last.")
+]
+
+
+def diff(
+    left: _Which,
+    right: _Which,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show the nodes that came to the same, too.")
+    ] = False,
+    as_json: AsJson = False,
+    journal: JournalPlace = None,
+    debug: Debug = False,
+) -> None:
+    """See `HELP`."""
+    with complaints(debug=debug, as_json=as_json):
+        from weft.cli.console import stdout
+        from weft.cli.runs.difference import difference_data, print_difference
+        from weft.workflow.journals import open_journal
+        from weft.workflow.runs.compare import compare
+        from weft.workflow.runs.find import find_run
+        from weft.workflow.runs.story import story_of
+
+        with closing(open_journal(journal)) as opened:
+            stories = [story_of(opened, find_run(opened, run)) for run in (left, right)]
+        found = compare(*stories)
+        if as_json:
+            typer.echo(json.dumps(difference_data(found)))
+        else:
+            print_difference(stdout(), found, everything=everything)
+    raise typer.Exit(ExitCode.SUCCEEDED if found.same else ExitCode.FAILED)

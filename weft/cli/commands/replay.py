@@ -1,0 +1,129 @@
+"""`weft replay`: repeats a recorded run offline; or runs a part of it again, live."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.cli.commands.options import AsJson, Debug, GivenAnswers, JournalPlace, Run
+from weft.cli.complaint import complaints
+from weft.cli.exit_codes import ExitCode
+from weft.cli.given import pairs
+
+if TYPE_CHECKING:
+    from weft.cli.session import UnderWay, Wishes
+    from weft.core.events import Listener
+    from weft.core.ports.journal import Journal
+    from weft.workflow.runs.story import Story
+    from weft.workflow.unit import Unit
+
+HELP = """Repeat a recorded run without its models and tools, and compare what it comes to.
+
+Nothing leaves this machine and no time passes: models, tools and people answer as they did; plain
+functions, templates and joins run. What is asked otherwise than in the record (a changed prompt,
+tool or model) is reported. RUN may be a file that `weft runs export` wrote.
+
+With --from, that node and everything that depends on it run live instead, as a new run that is
+recorded; all else comes from the record.
+
+\b
+Exit status:
+  0    identical; with --from: as `weft run`
+  1    something differs, or the run cannot be read
+  2    wrong usage, an invalid workflow, or no such run or node
+"""
+
+
+def replay(
+    run: Run = "last",
+    node: Annotated[
+        str | None,
+        typer.Option("--from", metavar="NODE", help="Run this node, and what needs it, live."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="A call that differs from its record fails.")
+    ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where the workflow is now.", exists=True, dir_okay=False
+        ),
+    ] = None,
+    answer: GivenAnswers = None,
+    as_json: AsJson = False,
+    journal: JournalPlace = None,
+    debug: Debug = False,
+) -> None:
+    """See `HELP`."""
+    answers = pairs(answer or (), "--answer")
+    with complaints(debug=debug, as_json=as_json):
+        from weft.cli.session import Wishes
+        from weft.workflow.journals import open_journal
+        from weft.workflow.runs.rebuilt import rebuilt, rebuilt_or_recorded
+
+        if node is None:
+            story = _story(run, journal)
+            code = _replayed(story, rebuilt_or_recorded(story.header, file), strict, as_json)
+        else:
+            with closing(open_journal(journal)) as opened:
+                story = _story(run, journal)
+                unit = rebuilt(story.header, file)
+                wishes = Wishes(as_json, answers=answers)
+                code = asyncio.run(_forked(story, unit, node, opened, wishes))
+    raise typer.Exit(code)
+
+
+def _story(run: str, journal: str | None) -> Story:
+    """The run in a cassette file, or in the journal."""
+    from weft.workflow.journals import open_journal
+    from weft.workflow.runs.cassette_file import read_cassette
+    from weft.workflow.runs.find import find_run
+    from weft.workflow.runs.story import story_of
+
+    if Path(run).suffix and Path(run).is_file():
+        return read_cassette(Path(run))
+    with closing(open_journal(journal)) as opened:
+        return story_of(opened, find_run(opened, run))
+
+
+def _replayed(story: Story, unit: Unit, strict: bool, as_json: bool) -> ExitCode:
+    from weft.cli.console import stdout
+    from weft.cli.reserved import stdout_reserved
+    from weft.cli.runs.replayed import print_replay, replay_data
+    from weft.workflow.runs.replay import replay as repeat
+
+    if as_json:
+        with stdout_reserved():
+            found = repeat(story, unit, strict=strict)
+        typer.echo(json.dumps(replay_data(story.run, found)))
+    else:
+        found = repeat(story, unit, strict=strict)
+        print_replay(stdout(), story.run, found)
+    return ExitCode.SUCCEEDED if found.ok else ExitCode.FAILED
+
+
+async def _forked(
+    story: Story, unit: Unit, node: str, journal: Journal, wishes: Wishes
+) -> ExitCode:
+    """Run a part of the recorded run again, live."""
+    from weft.cli.session import Session, budget_of
+    from weft.core.fakes import MemoryStore
+    from weft.workflow import Models
+    from weft.workflow.flow import Flow
+    from weft.workflow.runs.fork import forked
+
+    decode = story.header.settings.get("decode")
+    store = MemoryStore() if story.header.settings.get("cache") is False else None
+    async with Models(decode=decode if isinstance(decode, str) else None) as models:
+
+        def start(listeners: Sequence[Listener]) -> UnderWay:
+            said = {"listeners": listeners, "models": models, "store": store}
+            return forked(story, unit, node, journal, settings=said)
+
+        return await Session(start, wishes, budget_of(Flow.of(unit)), journal=journal).run()

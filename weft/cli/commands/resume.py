@@ -1,0 +1,143 @@
+"""`weft resume`: goes on with a run that was interrupted, asks a person, or failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.cli.commands.options import (
+    AsJson,
+    Debug,
+    EventsFile,
+    GivenAnswers,
+    JournalPlace,
+    Run,
+    TimelineFile,
+)
+from weft.cli.complaint import complaints
+from weft.cli.exit_codes import MEANINGS, ExitCode
+from weft.cli.given import pairs
+
+if TYPE_CHECKING:
+    from weft.cli.session import UnderWay, Wishes
+    from weft.core.events import Listener
+    from weft.core.ports.journal import Journal
+    from weft.engine.cassette import Confirmation
+    from weft.workflow.runs.resume import Taken
+
+_STATUS = "\n".join(f"  {code:<5d}{meaning}" for code, meaning in MEANINGS.items())
+HELP = f"""Go on with a run: what is finished is not done again.
+
+A run that was interrupted goes on where it was, also inside maps, loops and workflows; what is
+asked can be answered with --answer or by `weft answer`. Of a run that had ended, what failed is
+tried again. Inputs and settings are those it was started with.
+
+A workflow that has changed since is refused, and the change shown node by node; --accept-changes
+goes on with it, and keeps what is the same. A tool whose effect is `once` is not called again where
+nobody knows whether it was carried out: find out, and say so with --confirm.
+
+\b
+Exit status:
+{_STATUS}
+"""
+
+
+def resume(
+    run: Run = "last",
+    answer: GivenAnswers = None,
+    accept_changes: Annotated[
+        bool, typer.Option("--accept-changes", help="Go on although the workflow has changed.")
+    ] = False,
+    confirm: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NODE=WORD",
+            help="Of a call that nobody knows the end of: done (or done:JSON, with its result), or "
+            "repeat. Repeat the option for more.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where the workflow is now.", exists=True, dir_okay=False
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    events: EventsFile = None,
+    timeline: TimelineFile = None,
+    journal: JournalPlace = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print the outputs and nothing else.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """See `HELP`."""
+    answers = pairs(answer or (), "--answer")
+    words = pairs(confirm or (), "--confirm")
+    with complaints(debug=debug, as_json=as_json):
+        from weft.cli.session import Wishes
+        from weft.workflow.journals import open_journal
+        from weft.workflow.runs.resume import WorkflowChanged, take
+
+        wishes = Wishes(as_json, quiet, events, timeline, answers=answers)
+        confirmed = {node: _confirmation(word) for node, word in words.items()}
+        with closing(open_journal(journal)) as opened:
+            try:
+                taken = take(
+                    opened, run, file=file, accept_changes=accept_changes, confirmed=confirmed
+                )
+            except WorkflowChanged as error:
+                _show(error)
+                raise
+            code = asyncio.run(_resumed(taken, opened, wishes))
+    raise typer.Exit(code)
+
+
+async def _resumed(taken: Taken, journal: Journal, wishes: Wishes) -> ExitCode:
+    """Run the next part to its end."""
+    from weft.cli.session import Session, budget_of
+    from weft.core.fakes import MemoryStore
+    from weft.workflow import Models
+    from weft.workflow.flow import Flow
+    from weft.workflow.runs.resume import resumed
+
+    said: Mapping[str, object] = taken.story.header.settings
+    decode = said.get("decode")
+    store = MemoryStore() if said.get("cache") is False else None
+    async with Models(decode=decode if isinstance(decode, str) else None) as models:
+
+        def start(listeners: Sequence[Listener]) -> UnderWay:
+            return resumed(taken, listeners=listeners, models=models, store=store)
+
+        try:
+            session = Session(start, wishes, budget_of(Flow.of(taken.unit)), journal=journal)
+            return await session.run()
+        finally:
+            taken.release()
+
+
+def _show(error: Exception) -> None:
+    """The change that a run is refused for."""
+    from weft.cli.console import stderr
+    from weft.cli.runs.changes import print_changes
+    from weft.workflow.runs.resume import WorkflowChanged
+
+    assert isinstance(error, WorkflowChanged)
+    print_changes(stderr(), error.changes)
+
+
+def _confirmation(word: str) -> Confirmation:
+    from weft.workflow.runs.resume import confirmation
+
+    found = confirmation(word)
+    if found is None:
+        hint = "--confirm"
+        raise typer.BadParameter(
+            f"expected done, done:JSON or repeat, got {word!r}", param_hint=hint
+        )
+    return found

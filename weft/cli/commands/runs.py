@@ -1,0 +1,169 @@
+"""`weft runs`: what was recorded: lists runs, shows one, prunes, exports and imports."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.cli.commands.options import Debug, JournalPlace, Run
+from weft.cli.complaint import complaints
+from weft.cli.given import seconds
+from weft.cli.text import amount, clean
+from weft.core.ids import RunId
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+runs = typer.Typer(
+    help="List the runs that were recorded, the latest first; or look at one.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
+
+
+@runs.callback()
+def list_runs(
+    context: typer.Context,
+    flow: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only runs of this workflow.")
+    ] = None,
+    limit: Annotated[int, typer.Option(metavar="N", help="At most so many.", min=1)] = 20,
+    as_json: Json = False,
+    journal: JournalPlace = None,
+    debug: Debug = False,
+) -> None:
+    """List the runs that were recorded, the latest first; or look at one."""
+    if context.invoked_subcommand is not None:
+        return
+    with complaints(debug=debug, as_json=as_json):
+        from weft.cli.console import stdout
+        from weft.cli.runs.listing import print_runs, run_data
+        from weft.workflow.journals import open_journal
+        from weft.workflow.runs.find import shown_standing
+
+        with closing(open_journal(journal)) as opened:
+            found = [(run, shown_standing(run)) for run in opened.runs(flow=flow, limit=limit)]
+        if as_json:
+            typer.echo(json.dumps([run_data(*one) for one in found]))
+        elif found:
+            print_runs(stdout(), found, datetime.now(UTC))
+        else:
+            typer.echo("no run is recorded; `weft run FILE` records one")
+
+
+@runs.command()
+def show(
+    run: Run, as_json: Json = False, journal: JournalPlace = None, debug: Debug = False
+) -> None:
+    """Show a run: how its nodes ended, what it asks, which effects it had, what it took."""
+    with complaints(debug=debug, as_json=as_json):
+        from weft.cli.console import stdout
+        from weft.cli.runs.showing import print_run, story_data
+        from weft.workflow.journals import open_journal
+        from weft.workflow.runs.find import find_run, shown_standing
+        from weft.workflow.runs.story import story_of
+
+        with closing(open_journal(journal)) as opened:
+            summary = opened.summary(find_run(opened, run))
+            story, standing = story_of(opened, summary.run), shown_standing(summary)
+        if as_json:
+            typer.echo(json.dumps(story_data(story, summary, standing)))
+        else:
+            print_run(stdout(), story, summary, standing, datetime.now(UTC))
+
+
+@runs.command()
+def prune(
+    run: Annotated[
+        list[str] | None, typer.Argument(metavar="RUN", help="Remove these, and no others.")
+    ] = None,
+    keep: Annotated[
+        int | None, typer.Option(metavar="N", help="Keep the latest so many.", min=0)
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Remove what is older, such as 72h or 30d.")
+    ] = None,
+    max_bytes: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Keep no more than that, such as 500MB.")
+    ] = None,
+    as_json: Json = False,
+    journal: JournalPlace = None,
+    debug: Debug = False,
+) -> None:
+    """Remove runs that no process has, and what only they held."""
+    older_than_s = None if older_than is None else seconds(older_than)
+    size = None if max_bytes is None else _size(max_bytes)
+    if not run and keep is None and older_than_s is None and size is None:
+        raise typer.BadParameter("say which: RUN, --keep, --older-than or --max-bytes")
+    with complaints(debug=debug, as_json=as_json):
+        from weft.workflow.journals import open_journal
+        from weft.workflow.runs.find import find_run
+
+        with closing(open_journal(journal)) as opened:
+            named = [find_run(opened, one) for one in run or ()]
+            gone = opened.prune(
+                keep=keep, older_than_s=older_than_s, max_bytes=size, runs=named or None
+            )
+        if as_json:
+            found = {"runs": gone.runs, "freed_bytes": gone.freed_bytes, "bytes": gone.left_bytes}
+            typer.echo(json.dumps(found))
+        else:
+            freed = f"{gone.freed_bytes:,} bytes freed, {gone.left_bytes:,} left"
+            typer.echo(f"{amount(len(gone.runs), 'run')} removed, {freed}")
+
+
+@runs.command()
+def export(
+    run: Run,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The cassette to write.", dir_okay=False)
+    ],
+    journal: JournalPlace = None,
+    debug: Debug = False,
+) -> None:
+    """Write a run to a file of its own, which replays anywhere: secrets were left out."""
+    with complaints(debug=debug):
+        from weft.workflow.journals import open_journal
+        from weft.workflow.runs.cassette_file import write_cassette
+        from weft.workflow.runs.find import find_run
+        from weft.workflow.runs.story import story_of
+
+        with closing(open_journal(journal)) as opened:
+            size = write_cassette(story_of(opened, find_run(opened, run)), file)
+        typer.echo(f"wrote {file}, {size:,} bytes")
+
+
+@runs.command("import")
+def import_file(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A cassette.", exists=True, dir_okay=False),
+    ],
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="RUN", help="Give it another id.")
+    ] = None,
+    journal: JournalPlace = None,
+    debug: Debug = False,
+) -> None:
+    """Add a run from a file that `weft runs export` wrote."""
+    with complaints(debug=debug):
+        from weft.workflow.journals import open_journal
+        from weft.workflow.runs.cassette_file import import_run, read_cassette
+
+        story = read_cassette(file)
+        with closing(open_journal(journal)) as opened:
+            run = import_run(opened, story, None if name is None else RunId(name))
+        typer.echo(f"imported {clean(run)}")
+
+
+def _size(text: str) -> int:
+    from weft.workflow.document.quantity import parse_size
+
+    try:
+        return parse_size(int(text) if text.isdigit() else text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}, got {text!r}", param_hint="--max-bytes") from None

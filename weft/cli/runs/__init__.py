@@ -1,0 +1,1 @@
+"""How recorded runs look to a person: lists, tables, differences."""

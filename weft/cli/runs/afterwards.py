@@ -1,0 +1,30 @@
+"""What is said of a record when its process ends: its effects, and how to go on with the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from weft.cli.runs.effects import print_effects
+from weft.cli.text import clean
+from weft.core.ids import NodeId, RunId
+from weft.core.ports.journal import Journal
+from weft.engine.cassette import once_calls
+
+
+def tell_effects(console: Console, journal: Journal, run: RunId) -> None:
+    """The calls that must not be repeated, and what is known of each. Raises: `StoreError`."""
+    calls = once_calls(numbered.record for numbered in journal.records(run))
+    print_effects(console, calls, run)
+
+
+def tell_resume(
+    console: Console, run: RunId, asking: Sequence[NodeId], *, interrupted: bool
+) -> None:
+    """How somebody goes on with a run that has been left."""
+    name = clean(run)
+    for node in asking:
+        console.print(f"answer: weft answer {name} {clean(node)} VALUE", soft_wrap=True)
+    why = "interrupted" if interrupted else "it waits"
+    console.print(f"{why}: resume it with `weft resume {name}`", style="bold", soft_wrap=True)

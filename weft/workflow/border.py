@@ -1,0 +1,75 @@
+"""Where calls leave a run: models and tools behind what records their calls.
+
+Knows neither a journal nor what becomes of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+
+from weft.core.ports import ModelClient, ToolRunner
+from weft.core.values import ToolSpec
+from weft.engine.cassette import CallBook, RecordingClient, RecordingTools
+from weft.workflow.clients.composed import Composed, is_composed
+from weft.workflow.models import ModelSource
+from weft.workflow.sources import Source, open_source
+from weft.workflow.toolset import Border
+from weft.workflow.unit import Unit
+
+Leaf = Callable[[Unit, str], ModelClient]
+"""The client that stands for a declared model which is not made of others."""
+
+
+class BorderModels:
+    """Implements `ModelSource` with clients that `leaf` makes, each once.
+
+    Models that are made of others are made of those clients, unless they are among `given`.
+    """
+
+    def __init__(self, leaf: Leaf, given: Container[str] = ()) -> None:
+        self._leaf = leaf
+        self._given = given
+        self._made: dict[tuple[Unit, str], ModelClient] = {}
+        self._composed = Composed(self.client)
+
+    def client(self, unit: Unit, name: str) -> ModelClient:
+        if name not in self._given and is_composed(unit, name):
+            return self._composed.client(unit, name)
+        if (unit, name) not in self._made:
+            self._made[unit, name] = self._leaf(unit, name)
+        return self._made[unit, name]
+
+
+def recorded_models(inner: ModelSource, book: CallBook, given: Container[str] = ()) -> BorderModels:
+    """The models of `inner`, whose calls are written to `book`."""
+
+    def leaf(unit: Unit, name: str) -> ModelClient:
+        return RecordingClient(inner.client(unit, name), name, book)
+
+    return BorderModels(leaf, given)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What stands for everything outside of a run: nothing leaves it."""
+
+    border: Border
+    models: ModelSource
+
+
+class RecordingBorder:
+    """Implements `Border`: calls of tools are written to `book`."""
+
+    def __init__(self, book: CallBook) -> None:
+        self._book = book
+
+    def tools(self, inner: ToolRunner, source: str = "") -> ToolRunner:
+        return RecordingTools(inner, self._book, source)
+
+    def source(self, unit: Unit, name: str) -> Source:
+        return open_source(unit, name)
+
+    async def listed(self, tools: ToolRunner) -> Sequence[ToolSpec]:
+        assert isinstance(tools, RecordingTools)
+        return await tools.listed()

@@ -1,0 +1,54 @@
+"""Where runs are recorded: the journal that somebody names, or the user's own.
+
+Knows which kinds of journals there are; opens nothing but the one that is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from weft.core.errors import StoreError
+from weft.core.ports.journal import Journal
+from weft.engine.journal import SqliteJournal
+
+VARIABLE = "WEFT_JOURNAL"
+"""Names the journal of those who are told of no other: a path or an address."""
+_SERVERS = ("postgresql://", "postgres://")
+
+
+def open_journal(where: str | Path | None = None) -> Journal:
+    """The journal at a path, or at the address of a PostgreSQL server; whoever asks closes it.
+
+    None: what the environment variable `WEFT_JOURNAL` names, else `journal.sqlite` in `WEFT_HOME`
+    or the user's data folder. Raises: `StoreError`.
+    """
+    place = str(where or os.environ.get(VARIABLE) or "")
+    if place.startswith(_SERVERS):
+        return _on_server(place)
+    path = Path(place) if place else default_path()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        hint = f"name another journal in {VARIABLE}, or run with durability none"
+        said = f"there is no folder {path.parent} for a journal: {error.strerror}"
+        raise StoreError(said, hint=hint) from error
+    return SqliteJournal(path)
+
+
+def default_path() -> Path:
+    """The journal of who names none."""
+    return Path(os.environ.get("WEFT_HOME") or user_data_path("weft")) / "journal.sqlite"
+
+
+def _on_server(address: str) -> Journal:
+    try:
+        module = import_module("weft.workflow.postgres")
+    except ModuleNotFoundError as error:
+        hint = "pip install 'weft[postgres]'"
+        raise StoreError(f"a journal on a server needs {error.name}", hint=hint) from error
+    journal: Journal = module.PostgresJournal(address)
+    return journal

@@ -1,0 +1,159 @@
+"""The record of one run: opened before it begins, written while it goes on, closed at its end.
+
+Knows no graph. See `weft.workflow.runs` for what is done with records.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from weft.core.calls import CallEvent
+from weft.core.errors import RunExists
+from weft.core.ids import NodeId, RunId, run_id
+from weft.core.ports import Clock
+from weft.core.ports.clock import SystemClock
+from weft.core.ports.journal import Claim, Journal, Record, RunHeader
+from weft.engine.cassette import CallLog, Confirmation, RecordRedactor, Redactor
+from weft.engine.recall import NOTHING, Recall
+from weft.engine.recorder import Recorder
+from weft.workflow.border import BorderModels, RecordingBorder, recorded_models
+from weft.workflow.journals import open_journal
+from weft.workflow.models import ModelSource
+from weft.workflow.run_settings import RunSettings
+from weft.workflow.runs.sources import Digests, sources_of, stands_in_file
+from weft.workflow.secrets import redactor_of
+from weft.workflow.toolset import Toolset
+from weft.workflow.unit import Unit
+
+_FEW = 16
+"""So many runs of one workflow with the same inputs are numbered; the others by the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a run builds on: earlier parts of itself, or another run.
+
+    `claim` is the right to write to `run`, where that has begun; without it a new run begins.
+    `records` are the run's own of earlier parts. `notes`: what a new run's record says beside.
+    `own`: a journal that is closed with the run.
+    """
+
+    recall: Recall
+    redactor: Redactor
+    claim: Claim | None = None
+    records: tuple[Record, ...] = ()
+    confirmed: Mapping[str, Confirmation] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    own: Journal | None = None
+
+
+class Recording:
+    """What is written of a run, and what earlier parts of it came to.
+
+    Opens a journal unless `settings` names one. Raises: `StoreError`, `RunExists`.
+    """
+
+    def __init__(
+        self,
+        unit: Unit,
+        inputs: Mapping[str, Any],
+        settings: RunSettings,
+        digests: Digests,
+        past: Past | None,
+    ) -> None:
+        self._own = None if past is None else past.own
+        journal = settings.journal
+        if journal is None:
+            journal = self._own = open_journal()
+        self._past = past
+        self._redactor = past.redactor if past is not None else redactor_of(unit)
+        try:
+            if past is not None and past.claim is not None and settings.run is not None:
+                self.run, self._claim = settings.run, past.claim
+            else:
+                header = self._header(unit, inputs, settings, digests)
+                self.run, self._claim = _begun(journal, header, inputs, settings.run)
+        except BaseException:
+            if self._own is not None:
+                self._own.close()
+            raise
+        durability = settings.durability_of(unit)
+        self.recorder = Recorder(
+            journal, self.run, durability, redact=RecordRedactor(self._redactor)
+        )
+
+    @property
+    def recall(self) -> Recall | None:
+        """What need not be done again."""
+        return None if self._past is None else self._past.recall
+
+    def put_between(
+        self,
+        tools: Toolset,
+        models: ModelSource,
+        given: Container[str],
+        log: Callable[[NodeId, str], None],
+    ) -> BorderModels:
+        """Have the calls of `tools` recorded, and those of the models that come back."""
+        past = self._past or Past(NOTHING, self._redactor)
+        book = CallLog(
+            self.run,
+            lambda: self.recorder.now_s,
+            self._write,
+            past=past.records,
+            confirmed=past.confirmed,
+            redactor=self._redactor,
+            log=log,
+        )
+        tools.put(RecordingBorder(book))
+        return recorded_models(models, book, given)
+
+    async def _write(self, event: CallEvent, durable: bool) -> None:
+        await self.recorder.write(event, durable)
+
+    def close(self) -> None:
+        """Let go of the run and of the journal. Harmless when repeated."""
+        self._claim.release()
+        if self._own is not None:
+            self._own.close()
+
+    def _header(
+        self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings, digests: Digests
+    ) -> RunHeader:
+        from weft import __version__  # which imports this
+
+        said = {**settings.recorded(), **(self._past.notes if self._past is not None else {})}
+        if stands_in_file(unit):
+            said["folder"] = str(unit.root)
+        return RunHeader(
+            RunId(""),
+            unit.document.name,
+            _wall(settings.clock),
+            __version__,
+            self._redactor.redact(dict(inputs)),
+            sources_of(unit, digests),
+            self._redactor.redact(said),
+            self._redactor.names,
+        )
+
+
+def _wall(clock: Clock | None) -> str:
+    return (clock or SystemClock()).wall().isoformat(timespec="milliseconds")
+
+
+def _begun(
+    journal: Journal, header: RunHeader, inputs: Mapping[str, Any], named: RunId | None
+) -> tuple[RunId, Claim]:
+    """A run that begins: as it is `named`, else with the first id that is free."""
+    if named is not None:
+        return named, journal.begin(replace(header, run=named))
+    for ordinal in (*range(_FEW), time.time_ns()):
+        run = run_id(header.flow, inputs, ordinal)
+        try:
+            return run, journal.begin(replace(header, run=run))
+        except RunExists:
+            continue
+    raise RunExists(f"the journal has the run {run!r}", hint="begin it once more")

@@ -1,0 +1,205 @@
+"""What has changed in a workflow since a run of it was recorded, node by node. Runs nothing."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from weft.core.errors import SourceError
+from weft.core.ids import NodeId, is_name, stem
+from weft.core.ports.journal import RunHeader
+from weft.workflow.compile.identity import Digest, identity_of
+from weft.workflow.document.leaves import WorkflowNode
+from weft.workflow.document.nodes import Block
+from weft.workflow.document.step import Step
+from weft.workflow.document.walk import bodies
+from weft.workflow.loader import load_texts
+from weft.workflow.runs.sources import Digests, digests_in, sources_of, texts_in
+from weft.workflow.unit import Unit
+from weft.workflow.uses import all_names
+
+Verdict = Literal["unchanged", "changed", "new", "gone"]
+Fate = Literal["kept", "kept while its inputs stay the same", "runs again", "dropped", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """A node of the workflow, then and now.
+
+    `finished`: so many of its instances had ended well in the run; `fate` is what becomes of them.
+    """
+
+    node: str
+    verdict: Verdict
+    finished: int = 0
+    fate: Fate = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """`files` that differ, each with a verdict; `nodes` in the order they are written.
+
+    `lines` is the difference of the documents' texts. Without `nodes` nothing can be said of them:
+    the record holds no workflow that can be read by itself.
+    """
+
+    files: Mapping[str, Verdict]
+    nodes: tuple[NodeChange, ...]
+    lines: tuple[str, ...] = ()
+    outputs: bool = False
+
+    @property
+    def matter(self) -> bool:
+        """Whether anything may come out differently."""
+        if not self.nodes:
+            return bool(self.files)
+        return self.outputs or any(node.verdict != "unchanged" for node in self.nodes)
+
+
+def changes(header: RunHeader, unit: Unit, finished: Mapping[NodeId, int]) -> Changes:
+    """Compare the workflow that a run was recorded of with `unit`, what it is now.
+
+    `finished` counts the instances of each node that had ended well, by id.
+    """
+    now = sources_of(unit, digests := Digests())
+    files = _files(header.document, now)
+    try:
+        then = load_texts(texts_in(header.document), unit.root)
+    except (SourceError, StopIteration):
+        return Changes(files, (), _lines(header.document, now))
+    counts = Counter[str]()
+    for node, number in finished.items():
+        counts[stem(node)] += number
+    recorded = digests_in(header.document)
+    before = dict(_nodes(then, lambda file: recorded.get(_place(file, unit.root))))
+    after = dict(_nodes(unit, digests))
+    nodes = (*_kept(before, after, counts), *_gone(before, after, counts))
+    outputs = then.document.outputs != unit.document.outputs
+    return Changes(files, nodes, _lines(header.document, now), outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A node as it stands in a document; `needs` are nodes, by the names they have in the table."""
+
+    identity: str
+    needs: frozenset[str]
+
+
+def _nodes(unit: Unit, digest: Digest, prefix: str = "") -> Iterator[tuple[str, _Written]]:
+    """The nodes of a workflow, those in bodies and in other files too, named as their ids are."""
+    yield from _level(unit.document.nodes, unit, digest, prefix, {})
+
+
+def _level(
+    steps: Mapping[str, Step], unit: Unit, digest: Digest, prefix: str, around: Mapping[str, str]
+) -> Iterator[tuple[str, _Written]]:
+    names = {**around, **{name: prefix + name for name in steps}}
+    for name, step in steps.items():
+        yield from _one(prefix + name, step, unit, digest, names)
+
+
+def _one(
+    label: str, step: Step, unit: Unit, digest: Digest, names: Mapping[str, str]
+) -> Iterator[tuple[str, _Written]]:
+    used = all_names(step) | {name for name in (step.fallback, step.degrade) if name}
+    needs = frozenset(names[name] for name in used if name in names and names[name] != label)
+    yield label, _Written(identity_of(step, unit, digest), needs)
+    cases = [inside.path[-1] for inside in bodies(step) if inside.path[-1] != "default"]
+    for inside in bodies(step):
+        if isinstance(inside.body, Block):
+            case = _case(inside.path, cases)
+            yield from _level(inside.body.nodes, unit, digest, f"{label}/{case}", names)
+    if isinstance(step, WorkflowNode):
+        yield from _nodes(unit.includes[step.workflow], digest, f"{label}/")
+
+
+def _case(path: tuple[str | int, ...], cases: list[str | int]) -> str:
+    """What stands between a branch and the nodes of its case; empty for other containers."""
+    if path[0] != "cases":
+        return ""
+    case = str(path[1])
+    if case == "default":
+        return "otherwise/"
+    return f"{case if is_name(case) else f'case{cases.index(case)}'}/"
+
+
+def _kept(
+    before: Mapping[str, _Written], after: Mapping[str, _Written], finished: Counter[str]
+) -> Iterator[NodeChange]:
+    verdicts: dict[str, Verdict] = {}
+    for label, written in after.items():
+        old = before.get(label)
+        same = old is not None and old.identity == written.identity
+        verdicts[label] = "new" if old is None else "unchanged" if same else "changed"
+    doubtful = _downstream(
+        after, {label for label, said in verdicts.items() if said != "unchanged"}
+    )
+    for label, verdict in verdicts.items():
+        fate: Fate = "kept while its inputs stay the same" if label in doubtful else "kept"
+        if verdict != "unchanged":
+            fate = "runs again"
+        count = finished[label]
+        yield NodeChange(label, verdict, count, fate if count else "")
+
+
+def _gone(
+    before: Mapping[str, _Written], after: Mapping[str, _Written], finished: Counter[str]
+) -> Iterator[NodeChange]:
+    for label in before:
+        if label not in after:
+            count = finished[label]
+            yield NodeChange(label, "gone", count, "dropped" if count else "")
+
+
+def _downstream(nodes: Mapping[str, _Written], changed: set[str]) -> set[str]:
+    """The nodes that take in what changed ones come to, or are inside of such nodes."""
+    found = set(changed)
+    growing = True
+    while growing:
+        more = {
+            label
+            for label, written in nodes.items()
+            if label not in found and (written.needs & found or _outer(label, found))
+        }
+        found |= more
+        growing = bool(more)
+    return found
+
+
+def _outer(label: str, found: set[str]) -> bool:
+    # What a changed container holds gets its values from it.
+    steps = label.split("/")
+    return any("/".join(steps[:depth]) in found for depth in range(1, len(steps)))
+
+
+def _files(then: Mapping[str, str], now: Mapping[str, str]) -> dict[str, Verdict]:
+    found: dict[str, Verdict] = {}
+    for path in (*then, *(path for path in now if path not in then)):
+        if path not in now:
+            found[path] = "gone"
+        elif path not in then:
+            found[path] = "new"
+        elif then[path] != now[path]:
+            found[path] = "changed"
+    return found
+
+
+def _lines(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    old, new = texts_in(then), texts_in(now)
+    found: list[str] = []
+    for path in dict.fromkeys((*old, *new)):
+        before, after = old.get(path, "").splitlines(), new.get(path, "").splitlines()
+        found += difflib.unified_diff(
+            before, after, path, path, "recorded", "now", lineterm="", n=1
+        )
+    return tuple(found)
+
+
+def _place(file: Path, root: Path) -> str:
+    place = file.resolve()
+    return place.relative_to(root).as_posix() if place.is_relative_to(root) else place.as_posix()

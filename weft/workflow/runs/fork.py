@@ -1,0 +1,93 @@
+"""A new run that takes over what a recorded one came to, but for a node and what follows from it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from weft.core.errors import UnknownReference
+from weft.core.events import GraphGrew, NodeInfo, RunStarted
+from weft.core.ids import NodeId, stem
+from weft.core.ports.journal import Journal
+from weft.engine.journal.recalled import RecordedRecall
+from weft.workflow.document.defects import closest
+from weft.workflow.recording import Past
+from weft.workflow.run import FlowRun
+from weft.workflow.run_settings import RunSettings, settings_of
+from weft.workflow.runs.story import Story
+from weft.workflow.secrets import redactor_of
+from weft.workflow.unit import Unit
+
+
+def forked(
+    story: Story,
+    unit: Unit,
+    node: str,
+    journal: Journal | None,
+    *,
+    settings: Mapping[str, Any] | None = None,
+) -> FlowRun:
+    """Prepare a run of `unit` with the inputs of a recorded one, in which `node` runs again, live.
+
+    So does everything that depends on it. All else comes to what it had come to, where it and its
+    inputs are the same. `node` may name all instances of a node, such as `notes/draft`. The new run
+    is recorded in `journal`; `settings` are those that differ.
+
+    Raises: `UnknownReference` when the run had no such node, `BuildError`, `StoreError`.
+    """
+    infos = {info.id: info for info in _infos(story)}
+    chosen = _chosen(node, infos)
+    redactor = redactor_of(unit, story.header.secrets)
+    recall = RecordedRecall(
+        story.records, part=1, skip=cone(chosen, infos.values()), restore=redactor.restore
+    )
+    past = Past(recall, redactor, notes={"forked": story.run, "from": node})
+    given = {key: value for key, value in (settings or {}).items() if value is not None}
+    said = RunSettings(**{**settings_of(story.header.settings), **given, "journal": journal})
+    inputs: dict[str, Any] = redactor.restore(dict(story.header.inputs))
+    return FlowRun(unit, inputs, said, past)
+
+
+def cone(chosen: Iterable[NodeId], infos: Iterable[NodeInfo]) -> frozenset[NodeId]:
+    """The nodes among `infos` whose outcome may depend on one of `chosen`, and those themselves.
+
+    A node that holds one of them runs again, but not what else it holds.
+    """
+    by_id = {info.id: info for info in infos}
+    users: defaultdict[NodeId, list[NodeId]] = defaultdict(list)
+    inner: defaultdict[NodeId, list[NodeId]] = defaultdict(list)
+    for info in by_id.values():
+        for source in info.sources:
+            users[source].append(info.id)
+        if info.parent is not None:
+            inner[info.parent].append(info.id)
+    whole: set[NodeId] = set()
+    around: set[NodeId] = set()
+    waiting = [(node, True) for node in chosen]
+    while waiting:
+        node, with_inner = waiting.pop()
+        if node in whole or (node in around and not with_inner):
+            continue
+        (whole if with_inner else around).add(node)
+        waiting += [(user, True) for user in users[node]]
+        waiting += [(child, True) for child in inner[node]] if with_inner else []
+        parent = by_id[node].parent if node in by_id else None
+        waiting += [(parent, False)] if parent is not None else []
+    return frozenset(whole | around)
+
+
+def _infos(story: Story) -> Iterable[NodeInfo]:
+    for event in story.events:
+        if isinstance(event, (RunStarted, GraphGrew)):
+            yield from event.nodes
+
+
+def _chosen(node: str, infos: Mapping[NodeId, NodeInfo]) -> list[NodeId]:
+    if NodeId(node) in infos:
+        return [NodeId(node)]
+    found = [known for known in infos if stem(known) == node]
+    if not found:
+        hint = closest(node, list(dict.fromkeys((*infos, *map(stem, infos)))))
+        raise UnknownReference(f"the run had no node {node!r}", hint=hint)
+    return found

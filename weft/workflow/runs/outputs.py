@@ -1,0 +1,55 @@
+"""The result of a recorded run: what its nodes came to, put together as its workflow says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from weft.core.errors import SourceError
+from weft.core.events import RunStatus
+from weft.engine import RunResult
+from weft.workflow.document import Document
+from weft.workflow.loader import load_texts
+from weft.workflow.result import FlowResult, flow_result
+from weft.workflow.runs.sources import texts_in
+from weft.workflow.runs.story import Story
+
+
+def result_of(story: Story) -> FlowResult:
+    """The run as `FlowRun.wait` gave it, or would have: an unfinished one counts as cancelled."""
+    ended, trace = story.ended, story.trace
+    status: RunStatus = "cancelled" if ended is None else ended.status
+    result = RunResult(
+        story.run,
+        status,
+        story.outcomes,
+        trace.usage if ended is None else ended.usage,
+        trace.wall_s,
+        () if ended is None else ended.reasons,
+        () if ended is None else ended.leaked,
+    )
+    document = recorded_document(story)
+    if document is not None:
+        return flow_result(document, story.header.inputs, result)
+    values: dict[str, Any] = {
+        node: outcome.value for node, outcome in story.outcomes.items() if "/" not in node
+    }
+    return FlowResult(
+        result.run,
+        status,
+        values,
+        {},
+        result.outcomes,
+        result.usage,
+        result.wall_s,
+        result.reasons,
+        result.leaked,
+    )
+
+
+def recorded_document(story: Story) -> Document | None:
+    """The workflow itself; None where its record cannot be read without the program around it."""
+    try:
+        return load_texts(texts_in(story.header.document), Path.cwd()).document
+    except (SourceError, StopIteration):
+        return None

@@ -1,0 +1,73 @@
+"""The workflow of a recorded run: read again from where it was, or as the record has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from weft.core.errors import BuildError, SourceError
+from weft.core.ports.journal import RunHeader
+from weft.workflow.document.leaves import CallNode, ReduceNode
+from weft.workflow.document.walk import walk
+from weft.workflow.loader import load_texts, load_unit
+from weft.workflow.runs.sources import texts_in
+from weft.workflow.unit import ONLY_PYTHON, Unit
+
+
+def rebuilt(header: RunHeader, file: Path | None = None) -> Unit:
+    """The workflow as it is now: in `file`, else where the run was started from.
+
+    Raises: `SourceError`; `BuildError` when there is no such file.
+    """
+    if file is not None:
+        return load_unit(file)
+    place = source_file(header)
+    if place is None:
+        hint = "in Python: `flow.resume(run)`; or name its file with --file"
+        raise BuildError(f"the workflow of {header.run} was not read from a file", hint=hint)
+    if not place.is_file():
+        hint = "name the file where it is now with --file"
+        raise BuildError(f"the workflow of {header.run} is not at {place} any more", hint=hint)
+    return load_unit(place)
+
+
+def rebuilt_or_recorded(header: RunHeader, file: Path | None = None) -> Unit:
+    """As `rebuilt`; where there is no such file, the workflow as it was recorded.
+
+    That calls no function of a file: a record names none that is run. Raises: `SourceError`,
+    `BuildError`.
+    """
+    place = source_file(header)
+    if file is not None or (place is not None and place.is_file()):
+        return rebuilt(header, file)
+    try:
+        unit = load_texts(texts_in(header.document), place.parent if place else Path.cwd())
+    except (SourceError, StopIteration) as error:
+        hint = "say where its workflow is: --file, or a `Flow` in Python"
+        said = f"the workflow of {header.run} cannot be read from its record"
+        raise BuildError(said, hint=hint) from error
+    for function in _functions(unit):
+        hint = "say where its workflow is: --file FILE"
+        raise BuildError(f"the workflow of {header.run} calls {function}", hint=hint)
+    return unit
+
+
+def source_file(header: RunHeader) -> Path | None:
+    """Where the workflow's file was when the run began; None where it was read from none."""
+    folder = header.settings.get("folder")
+    if not isinstance(folder, str) or not header.document:
+        return None
+    return Path(folder) / next(iter(header.document))
+
+
+def _functions(unit: Unit) -> list[str]:
+    """What a run of the workflow takes from Python, tools included."""
+    found: list[str] = []
+    for included in unit.everything():
+        for _, step in walk(included.document.nodes):
+            if isinstance(step, CallNode):
+                found.append(step.call)
+            elif isinstance(step, ReduceNode):
+                found.append(step.reduce)
+        for tool in included.document.tools.values():
+            found += [tool.use] if tool.use is not None else []
+    return [name for name in found if not name.startswith(ONLY_PYTHON)]

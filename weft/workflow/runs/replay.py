@@ -1,0 +1,211 @@
+"""Repeating a recorded run without its models and tools, in no time: does it come to the same?
+
+Containers, templates and plain functions run; models, tools and people answer from the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from weft.agents.tools.thread import threads_awaited
+from weft.core.codec import encode
+from weft.core.errors import BuildError
+from weft.core.events import Event, NodeFinished, Outcome, RunFinished
+from weft.core.fakes import FakeClock, MemoryStore
+from weft.core.ids import NodeId
+from weft.core.ports import Entry
+from weft.engine.cassette import Cassette, Drift, Player, Redactor
+from weft.engine.journal.recalled import RecordedRecall
+from weft.engine.recall import Recalled
+from weft.workflow.recording import Past
+from weft.workflow.result import FlowResult
+from weft.workflow.run import FlowRun
+from weft.workflow.run_settings import RunSettings, settings_of
+from weft.workflow.runs.outputs import result_of
+from weft.workflow.runs.stage import replaying_stage
+from weft.workflow.runs.story import Story
+from weft.workflow.secrets import replaying_redactor
+from weft.workflow.unit import Unit
+
+_PATIENCE_S: Final = 3600.0
+"""How long after the end of the record a repetition is given up; nobody waits for it."""
+_ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,}\b")
+_LONGEST: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A node, or an output, that came to something else. `then` and `now` are texts, cut."""
+
+    what: Literal["node", "output"]
+    name: str
+    then: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a repetition came to.
+
+    `identical`: so many nodes ended as they had, to the last bit. `open`: nodes without an end in
+    the record, which nothing is said of. `drifts`: calls that were made otherwise.
+    """
+
+    result: FlowResult
+    identical: int
+    differences: tuple[Difference, ...]
+    drifts: tuple[Drift, ...]
+    open: tuple[NodeId, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing differs."""
+        return not self.differences and not self.drifts
+
+
+def replay(story: Story, unit: Unit, *, strict: bool = False) -> Replay:
+    """Repeat a run on `unit`, the workflow as it is now, and compare.
+
+    strict: a call that differs from its record fails, instead of getting the recorded answer.
+
+    In the event loop of the caller there is no place for it: raises `BuildError` where one runs.
+    Raises: `BuildError`, `InputError`.
+    """
+    clock = FakeClock(busy=_threads_at_work)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return clock.run(_replayed(story, unit, clock, strict=strict))
+    raise BuildError("replay inside an event loop", hint="write: await asyncio.to_thread(...)")
+
+
+async def _replayed(story: Story, unit: Unit, clock: FakeClock, *, strict: bool) -> Replay:
+    redactor = replaying_redactor(story.header.secrets)
+    records = [numbered.record for numbered in story.records]
+    cassette = Cassette(records, strict=strict, redactor=redactor)
+    ends: dict[NodeId, Outcome] = {}
+
+    def hear(event: Event) -> None:
+        if isinstance(event, NodeFinished):
+            ends[event.node] = event.outcome
+
+    player = Player(cassette, lambda: clock.now() - began_s, clock)
+    began_s = clock.now()
+    settings = RunSettings(
+        **{**settings_of(story.header.settings), "durability": "none"},
+        listeners=[hear],
+        clock=clock,
+        store=MemoryStore(clock),
+        run=story.run,
+    )
+    past = Past(_ReplayRecall(story, redactor), redactor)
+    inputs: dict[str, Any] = redactor.restore(dict(story.header.inputs))
+    run = FlowRun(unit, inputs, settings, past, replaying_stage(player))
+    loop = asyncio.get_running_loop()
+    for after_s, reason in _ends(story, cassette.ended_s):
+        loop.call_later(after_s, run.cancel, reason)
+    result = await run.wait()
+    return _compared(story, result, ends, cassette.drifts, redactor)
+
+
+class _ReplayRecall:
+    """Implements `Recall`: what had not run when it was recorded does not run now."""
+
+    part = 1
+    elapsed_s = 0.0
+
+    def __init__(self, story: Story, redactor: Redactor) -> None:
+        self._recorded = RecordedRecall(story.records, part=1, restore=redactor.restore)
+        self._whole = _not_run(story)
+
+    def outcome(self, node: NodeId, digest: str) -> Recalled | None:
+        return self._recorded.outcome(node, digest) if node in self._whole else None
+
+    def winners(self, node: NodeId, among: Collection[NodeId]) -> tuple[NodeId, ...] | None:
+        return self._recorded.winners(node, among)
+
+    def answer(self, node: NodeId, attempt: int, number: int) -> Entry | None:
+        return self._recorded.answer(node, attempt, number)
+
+
+def _not_run(story: Story) -> frozenset[NodeId]:
+    """The nodes whose value came from a store, or from another run."""
+    ran: set[NodeId] = set()
+    taken: set[NodeId] = set()
+    for event in story.events:
+        if isinstance(event, NodeFinished):
+            known = event.recalled or event.outcome.via == "cache"
+            (taken if known else ran).add(event.node)
+    return frozenset(taken - ran)
+
+
+def _ends(story: Story, ended_s: float) -> Iterator[tuple[float, str]]:
+    """When somebody ended the run, and why; and when it is given up."""
+    end = story.ended
+    if isinstance(end, RunFinished) and end.status == "cancelled":
+        first_s = min((e.at_s for e in story.events if _cut_off(e)), default=end.at_s)
+        yield first_s, end.reasons[0] if end.reasons else "cancelled"
+    yield ended_s + _PATIENCE_S, "its record ends here"
+
+
+def _cut_off(event: Event) -> bool:
+    return isinstance(event, NodeFinished) and event.run_ended
+
+
+def _compared(
+    story: Story,
+    result: FlowResult,
+    ends: Mapping[NodeId, Outcome],
+    drifts: list[Drift],
+    redactor: Redactor,
+) -> Replay:
+    differences: list[Difference] = []
+    identical = 0
+    for node, outcome in story.outcomes.items():
+        then, now = _text(outcome), _shown(ends.get(node), redactor)
+        if then == now:
+            identical += 1
+        else:
+            differences.append(Difference("node", node, _cut(then), _cut(now)))
+    ended = story.ended is not None
+    for node, outcome in ends.items():
+        if ended and node not in story.outcomes:
+            now = _cut(_shown(outcome, redactor))
+            differences.append(Difference("node", node, "it was not there", now))
+    if ended:
+        differences += _outputs(story, result, redactor)
+    open_nodes = tuple(node for node in story.trace.nodes if node not in story.outcomes)
+    return Replay(result, identical, tuple(differences), tuple(drifts), open_nodes)
+
+
+def _outputs(story: Story, result: FlowResult, redactor: Redactor) -> Iterator[Difference]:
+    then = result_of(story)
+    for name in dict.fromkeys((*then.outputs, *result.outputs)):
+        texts = []
+        for one in (then, result):
+            there = name in one.outputs
+            value = redactor.redact(one.outputs[name]) if there else None
+            texts.append(_text(Outcome("succeeded", value)) if there else "missing")
+        if texts[0] != texts[1]:
+            yield Difference("output", name, _cut(texts[0]), _cut(texts[1]))
+
+
+def _shown(outcome: Outcome | None, redactor: Redactor) -> str:
+    return "it did not end" if outcome is None else _text(redactor.redact(outcome))
+
+
+def _text(outcome: Outcome) -> str:
+    # Where an object of a foreign class lies in memory is nothing of what it is.
+    return _ADDRESS.sub("0x…", encode(outcome))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _threads_at_work() -> bool:
+    return threads_awaited(asyncio.get_running_loop()) > 0

@@ -1,0 +1,173 @@
+"""Going on with a run that has not ended, or that ended badly: what is done is not done again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from weft.core.errors import BuildError, InputError
+from weft.core.ids import NodeId, RunId
+from weft.core.ports.journal import Claim, Journal, Letter
+from weft.engine.cassette import Confirmation, Redactor
+from weft.engine.journal.recalled import RecordedRecall
+from weft.workflow.recording import Past
+from weft.workflow.run import FlowRun
+from weft.workflow.run_settings import RunSettings, settings_of
+from weft.workflow.runs.changed import Changes, changes
+from weft.workflow.runs.find import find_run
+from weft.workflow.runs.rebuilt import rebuilt
+from weft.workflow.runs.story import Story, story_of
+from weft.workflow.secrets import redactor_of
+from weft.workflow.unit import Unit
+
+
+class WorkflowChanged(BuildError):
+    """The workflow is not the one that the run was recorded of. `changes` says where."""
+
+    def __init__(self, message: str, changes: Changes, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.changes = changes
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A run that this process has taken: what is needed to go on with it.
+
+    `settings` are those the run was begun with, by name; `inputs` its inputs. Whoever takes it
+    makes a `FlowRun` of it, or calls `release`.
+    """
+
+    journal: Journal
+    unit: Unit
+    story: Story
+    past: Past
+    changes: Changes
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def run(self) -> RunId:
+        """The run's id."""
+        return self.story.run
+
+    def release(self) -> None:
+        """Give it back. Harmless when repeated."""
+        if self.past.claim is not None:
+            self.past.claim.release()
+
+
+def take(
+    journal: Journal,
+    run: str,
+    *,
+    unit: Unit | None = None,
+    file: Path | None = None,
+    accept_changes: bool = False,
+    confirmed: Mapping[str, Confirmation] | None = None,
+) -> Taken:
+    """Take a run to go on with it, on the workflow that it was begun with.
+
+    `unit`, or the one in `file`, is that workflow as it is now; else it is read from where it was.
+    With `accept_changes` it may differ: what is finished is kept where a node and its inputs are
+    the same. `confirmed`: what a person says of calls that nobody knows the end of, by node.
+
+    Raises: `UnknownReference`, `RunBusy`, `WorkflowChanged`, `BuildError`, `InputError` when the
+    run has succeeded, `StoreError`.
+    """
+    found = find_run(journal, run)
+    claim = journal.claim(found)
+    try:
+        story = story_of(journal, found)
+        if story.ended is not None and story.ended.status == "succeeded":
+            hint = f"see it with `weft runs show {found}`, repeat it with `weft replay {found}`"
+            raise InputError(f"{found} has succeeded: nothing is left to do", hint=hint)
+        unit = rebuilt(story.header, file) if unit is None else unit
+        differences = changes(story.header, unit, _finished(story))
+        if differences.matter and not accept_changes:
+            raise WorkflowChanged(
+                f"the workflow of {found} has changed since it was started",
+                differences,
+                hint="--accept-changes goes on with what it is now; what is the same is kept",
+            )
+        return _taken(journal, claim, unit, story, differences, dict(confirmed or {}))
+    except BaseException:
+        claim.release()
+        raise
+
+
+def resumed(taken: Taken, *, own: Journal | None = None, **settings: Any) -> FlowRun:
+    """The next part of a run, prepared: `settings` are those of `RunSettings` that differ.
+
+    `own` is closed with the run. Raises: `BuildError`, `InputError`, and gives the run back.
+    """
+    given = {key: value for key, value in settings.items() if value is not None}
+    said = RunSettings(**{**taken.settings, **given, "run": taken.run, "journal": taken.journal})
+    if said.durability_of(taken.unit) == "none":
+        said = replace(said, durability="sync")  # it was recorded, and goes on so
+    try:
+        return FlowRun(taken.unit, taken.inputs, said, replace(taken.past, own=own))
+    except BaseException:
+        taken.release()
+        raise
+
+
+def _taken(
+    journal: Journal,
+    claim: Claim,
+    unit: Unit,
+    story: Story,
+    differences: Changes,
+    confirmed: dict[str, Confirmation],
+) -> Taken:
+    redactor = redactor_of(unit, story.header.secrets)
+    past = Past(
+        RecordedRecall(story.records, restore=redactor.restore),
+        redactor,
+        claim,
+        tuple(numbered.record for numbered in story.records),
+        {**_letters(journal, story.run), **confirmed},
+    )
+    settings = settings_of(story.header.settings)
+    inputs = _inputs(story, redactor)
+    return Taken(journal, unit, story, past, differences, inputs, settings)
+
+
+def _inputs(story: Story, redactor: Redactor) -> dict[str, Any]:
+    return redactor.restore(dict(story.header.inputs))
+
+
+def _finished(story: Story) -> Counter[NodeId]:
+    return Counter({node: 1 for node, outcome in story.outcomes.items() if outcome.ok})
+
+
+def _letters(journal: Journal, run: RunId) -> dict[str, Confirmation]:
+    """What people wrote of unknown calls. The other letters stay where they are."""
+    confirmed: dict[str, Confirmation] = {}
+    kept: list[Letter] = []
+    for letter in journal.letters(run):
+        if letter.kind == "confirm" and letter.node is not None:
+            said = confirmation(str(letter.value))
+            if said is not None:
+                confirmed[letter.node] = said
+        else:
+            kept.append(letter)
+    for letter in kept:
+        journal.send(run, letter)
+    return confirmed
+
+
+def confirmation(text: str) -> Confirmation | None:
+    """`done`, `done:JSON` with what was returned, or `repeat`; None for any other text."""
+    word, colon, value = text.partition(":")
+    if text == "repeat":
+        return Confirmation("repeat")
+    if word != "done":
+        return None
+    try:
+        return Confirmation("done", json.loads(value) if colon else None)
+    except (ValueError, RecursionError):
+        return None
