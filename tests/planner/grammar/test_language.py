@@ -79,12 +79,12 @@ def all_are_lines(plans: int, seed: int) -> None:
     assert joined >= plans
 
 
-def test_a_thousand_random_plans_are_read_and_checked() -> None:
-    all_are_plans(1000 // EACH, seed=1)
+def test_hundreds_of_random_plans_are_read_and_checked() -> None:
+    all_are_plans(400 // EACH, seed=1)
 
 
 def test_random_lines_are_read_and_checked() -> None:
-    all_are_lines(40, seed=2)
+    all_are_lines(20, seed=2)
 
 
 @pytest.mark.slow
@@ -128,20 +128,20 @@ def refusal(reader: PlanReader, text: str, *, line: bool = False) -> PlanError |
 
 def test_what_the_reader_refuses_the_grammar_of_a_plan_refuses() -> None:
     source, refused = random.Random(5), 0
-    for grammar, text, tools in whole_plans(12, seed=6):
+    for grammar, text, tools in whole_plans(6, seed=6):
         for _ in range(3):
             wrong = mutated(text, source)
             if error := refusal(PlanReader(tools), wrong):
                 refused += 1
                 assert not grammar.holds(wrong), f"{wrong!r}: {error}"
-    assert refused > 800
+    assert refused > 400
 
 
 def test_what_the_reader_refuses_the_grammar_of_a_line_refuses() -> None:
     source, refused = random.Random(7), 0
-    for grammar, text, reader in lines(25, seed=8):
+    for grammar, text, reader in lines(13, seed=8):
         wrong = mutated(text, source)
         if error := refusal(reader, wrong, line=True):
             refused += 1
             assert not grammar.holds(wrong), f"{wrong!r}: {error}"
-    assert refused > 200
+    assert refused > 100

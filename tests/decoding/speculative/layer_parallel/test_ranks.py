@@ -41,9 +41,12 @@ def two(tiny_path: Path) -> Iterator[Ranks]:
     assert descendants() == before
 
 
-def test_processes_draft_what_one_drafts(two: Ranks, tiny_path: Path) -> None:
+def test_processes_draft_what_one_drafts_and_nobody_outside_can_connect(
+    two: Ranks, tiny_path: Path
+) -> None:
     one = OneProcess(exact(tiny_path))
     drafts: list[list[list[int]]] = []
+    assert two.forwards == 0
 
     def from_a_thread() -> None:
         drafts.append(two.draft(JOBS))
@@ -53,9 +56,10 @@ def test_processes_draft_what_one_drafts(two: Ranks, tiny_path: Path) -> None:
     thread.join()
     drafts.append(two.draft(LATER))
     assert drafts == [one.draft(JOBS), one.draft(LATER)]
+    nobody_outside_can_connect()
 
 
-def test_nobody_outside_can_connect(two: Ranks) -> None:
+def nobody_outside_can_connect() -> None:
     mine = psutil.Process()
     listening = [
         connection.laddr.ip
@@ -63,7 +67,6 @@ def test_nobody_outside_can_connect(two: Ranks) -> None:
         for connection in process.net_connections("tcp")
         if connection.status == psutil.CONN_LISTEN
     ]
-    assert two.forwards == 0
     assert set(listening) == {"127.0.0.1"}
 
 
