@@ -16,6 +16,8 @@ from weft.core.events import (
     HumanAnswered,
     HumanAsked,
     JoinDecided,
+    NodeDecoded,
+    NodeDenoised,
     NodeFinished,
     NodeInfo,
     NodeLogged,
@@ -92,22 +94,19 @@ class Replay:
                 self.finished(event)
             case BudgetReached():
                 self.budgets.append(event)
-            case NodeStreamed() | NodeLogged() | NodeSpent():  # also while code unwinds
+            case NodeStreamed() | NodeLogged() | NodeSpent() | NodeDecoded() | NodeDenoised():
+                # also while code unwinds
                 assert event.node in self.infos
             case HumanAsked():
                 self.pause(event.node)
                 self.asking.add(event.node)
             case HumanAnswered():
-                self.alive(event.node)
-                if event.recalled:
-                    assert event.node not in self.asking, "nobody is asked again"
-                else:
-                    self.asking.remove(event.node)
+                self.answered(event)
             case JoinDecided():
                 self.decided(event)
             case NodeWaiting() | NodeRetrying() | NodeRerouted():
                 self.pause(event.node)
-            case RunStarted() | RunResumed() | RunFinished():
+            case _:
                 raise AssertionError(f"{type(event).__name__} in the middle")
 
     def alive(self, node: NodeId) -> None:
@@ -152,6 +151,11 @@ class Replay:
             assert outcome.failure is not None, f"{event.node} does not say why"
         if outcome.status != "succeeded":
             assert outcome.value is None
+
+    def answered(self, event: HumanAnswered) -> None:
+        self.alive(event.node)
+        assert event.recalled == (event.node not in self.asking), "asked again, or not asked"
+        self.asking.discard(event.node)
 
     def decided(self, event: JoinDecided) -> None:
         self.alive(event.node)

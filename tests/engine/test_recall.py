@@ -15,7 +15,7 @@ from tests.engine.play import after, echo, fail, give, node, script
 from tests.engine.recorded import Recording, go_on, record
 from weft.core.budget import Budget
 from weft.core.errors import NodeFailed
-from weft.core.events import NodeFinished, NodeStarted, Outcome
+from weft.core.events import HumanAnswered, NodeFinished, NodeStarted, Outcome
 from weft.core.ids import NodeId, inside
 from weft.core.values import Usage
 from weft.engine import (
@@ -279,7 +279,7 @@ def test_a_run_that_is_cut_off_anywhere_comes_to_the_same(shape: Nodes) -> None:
         resumed = go_on(shape(works), cut, at=at(person), **settings)
         assert_same(resumed, whole)
         assert_not_repeated(works, resumed, cut)
-        answered = [e.record.node for e in cut if type(e.record).__name__ == "HumanAnswered"]
+        answered = [e.record.node for e in cut if isinstance(e.record, HumanAnswered)]
         assert Counter(person.asked) + Counter(answered) == Counter(
             {"one": 2, "two": 1} if shape is asking else {}
         )

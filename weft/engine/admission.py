@@ -13,11 +13,15 @@ from weft.engine.state import Growth, NodeState, Phase
 
 
 class Admission:
-    """The way from ready to started."""
+    """The way from ready to started: those in `ready` at once, then those that `admit` gives.
+
+    Whoever takes one gives its slots back when it has stopped waiting meanwhile.
+    """
 
     def __init__(self, options: RunOptions) -> None:
         self._slots = Slots(options.max_concurrency, options.limits)
-        self._ready: deque[NodeState] = deque()
+        self.ready: deque[NodeState] = deque()
+        self.admit = self._slots.admit
         self.give = self._slots.give
 
     def enqueue(self, state: NodeState) -> None:
@@ -36,7 +40,7 @@ class Admission:
         """`state` starts as soon as there is a slot."""
         state.phase = Phase.QUEUED
         if self._slots.take(state):
-            self._ready.append(state)
+            self.ready.append(state)
 
     def open_gate(self, growth: Growth) -> None:
         """One of the nodes that `growth` counts has ended: another may go."""
@@ -48,10 +52,6 @@ class Admission:
                 following.gate = growth
                 self.line_up(following)
 
-    def next(self) -> NodeState | None:
-        """Who starts now; it holds its slots, and has perhaps stopped waiting meanwhile."""
-        return self._ready.popleft() if self._ready else self._slots.admit()
-
     def close(self) -> None:
         """Nobody starts any more."""
-        self._ready.clear()
+        self.ready.clear()

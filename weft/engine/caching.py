@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from enum import Enum
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from weft.engine.node import Cache, Streamed
@@ -46,9 +47,13 @@ def content(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return ["set", *sorted(json.dumps(content(item)) for item in value)]
     if isinstance(value, Mapping):
-        pairs = {json.dumps(content(key)): content(item) for key, item in value.items()}
+        pairs = {_key(key): content(item) for key, item in value.items()}
         return ["map", *sorted(pairs.items(), key=lambda pair: pair[0])]
     return [name, content(_fields(value))]
+
+
+def _key(key: Any) -> str:
+    return encode_basestring_ascii(key) if type(key) is str else json.dumps(content(key))
 
 
 def _fields(value: Any) -> Mapping[str, Any]:

@@ -66,6 +66,12 @@ class JournalLost:
 Signal = Returned | Raised | Fired | CancelRequested | Answered | JournalLost
 
 
+def declared_order(signal: Signal) -> int:
+    """Orders signals of one turn: those of no node first, then by the place of their node."""
+    state = getattr(signal, "state", None)
+    return -1 if state is None else int(state.order)
+
+
 class Start(NamedTuple):
     """Run `work(context, argument)` and report under `epoch`."""
 

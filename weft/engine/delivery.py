@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.core.ids import NodeId
-from weft.engine.node import MISSING, Edge, Join, Streamed
+from weft.engine.node import MISSING, Join, Streamed
 from weft.engine.state import NodeState
 
 States = Mapping[NodeId, NodeState]
@@ -19,7 +19,9 @@ def inputs(state: NodeState, states: States) -> dict[str, Any]:
     won = state.winners
     for edge in node.edges:
         if edge.name and (won is None or edge.source in won):
-            value = _delivered(edge, states[edge.source], node.join)
+            source = states[edge.source]
+            streamed = edge.stream and _streamed(source)
+            value = streamed or _value(source, node.join)
             if value is not MISSING:
                 values[edge.name] = value
     return values
@@ -31,11 +33,11 @@ def joined(winners: Sequence[NodeId], join: Join, states: States) -> list[Any]:
     return [value for value in values if value is not MISSING]
 
 
-def _delivered(edge: Edge, source: NodeState, join: Join) -> Any:
-    if edge.stream and source.streams and (source.outcome is None or not source.outcome.ok):
-        assert source.growth is not None
-        return Streamed(source.growth.grow.results)
-    return _value(source, join)
+def _streamed(source: NodeState) -> Streamed | None:
+    if not source.streams or (source.outcome is not None and source.outcome.ok):
+        return None
+    assert source.growth is not None
+    return Streamed(source.growth.grow.results)
 
 
 def _value(source: NodeState, join: Join) -> Any:

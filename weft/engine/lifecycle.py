@@ -62,12 +62,17 @@ class Lifecycle(Ending):
 
     def settle(self) -> list[Command]:
         """Start whoever may start, until nothing moves; hand over the commands."""
+        ready, admit = self._admission.ready, self._admission.admit
         while True:
-            self.tell()
-            state = self._admission.next()
+            if self._ended:
+                self.tell()
+            state = ready.popleft() if ready else admit()
             if state is None:
                 break
-            self._admit(state)
+            if self._recall is None or state.attempt or state.phase is not Phase.QUEUED:
+                self._start(state)
+            else:
+                self.out.append(Look(state, inputs(state, self.states)))
         commands, self.out = self.out, []
         return commands
 
@@ -126,24 +131,13 @@ class Lifecycle(Ending):
         """Start `state` as soon as there is a slot."""
         self._admission.line_up(state)
 
-    def _admit(self, state: NodeState) -> None:
-        if state.phase is not Phase.QUEUED:
-            self._admission.give(state)
-        elif self._recall is not None and not state.attempt:
-            self.out.append(Look(state, inputs(state, self.states)))
-        else:
-            self._start(state, None, "")
-
     def looked(self, found: Looked) -> Usage | None:
         """It was found out what is known of a node that is about to start.
 
         Returns what it is to be charged for work that is not done again.
         """
         state, argument, digest, known = found
-        if state.phase is not Phase.QUEUED:
-            self._admission.give(state)
-            return None
-        if known is None:
+        if known is None or state.phase is not Phase.QUEUED:
             self._start(state, argument, digest)
             return None
         if known.outcome is not None:
@@ -168,7 +162,10 @@ class Lifecycle(Ending):
         state.tolerated = outcome.status == "cancelled"
         self._finish(state, outcome, NodeFinished(state.node.id, outcome, self.now, True, digest))
 
-    def _start(self, state: NodeState, argument: Inputs | None, digest: str) -> None:
+    def _start(self, state: NodeState, argument: Inputs | None = None, digest: str = "") -> None:
+        if state.phase is not Phase.QUEUED:
+            self._admission.give(state)
+            return
         policy = state.node.policy
         if policy.spends and (closed := self.ledger.closed(state)) is not None:
             self._admission.give(state)
@@ -197,7 +194,7 @@ class Lifecycle(Ending):
         if cached:
             state.via = "cache"
         if type(value) not in _REQUESTS:
-            self._hold(state, value, None)
+            (self._hold if state.open else self._release)(state, value, None)
         elif type(value) is Grow:
             self._grow(state, value)
         elif type(value) is Ask:

@@ -42,6 +42,7 @@ from weft.engine.commands import (
     Signal,
     Start,
     Stop,
+    declared_order,
 )
 from weft.engine.context import Context
 from weft.engine.digest import look_up
@@ -173,7 +174,7 @@ class Run:
         self._turn_is_due = False
         signals, self._inbox = self._inbox, []
         if len(signals) > 1:
-            signals.sort(key=_declared_order)
+            signals.sort(key=declared_order)
         try:
             if signals:
                 self._perform(self._scheduler.advance(signals, self.elapsed_s))
@@ -182,30 +183,37 @@ class Run:
 
     def _perform(self, commands: Sequence[Command]) -> None:
         starts: list[Start] = []
-        while commands:
-            looks: list[Look] = []
-            for command in commands:
-                if isinstance(command, Start):
-                    starts.append(command)
-                elif isinstance(command, Stop):
-                    self._stop(command.state)
-                elif isinstance(command, SetTimer):
-                    self._alarm.set(command)
-                elif isinstance(command, ClearTimers):
-                    self._alarm.clear(command.state)
-                elif isinstance(command, Look):
-                    looks.append(command)
-                else:
-                    self.emit(command)
-            commands = self._looked(looks) if looks else ()
-        (self.start if self._recorder is None else self._recorder.commit)(starts)
+        looks = self._carry_out(commands, starts)
+        while looks:
+            looks = self._carry_out(self._looked(looks), starts)
+        if self._recorder is not None:
+            self._recorder.commit(starts)
+        elif starts:
+            self.start(starts)
         if self._scheduler.done and not self._done.done():
             self._done.set_result(None)
 
+    def _carry_out(self, commands: Sequence[Command], starts: list[Start]) -> list[Look]:
+        """Add to `starts` what is to start; the nodes that are to be looked up."""
+        looks: list[Look] = []
+        for command in commands:
+            if isinstance(command, Start):
+                starts.append(command)
+            elif isinstance(command, Look):
+                looks.append(command)
+            elif isinstance(command, Stop):
+                self._stop(command.state)
+            elif isinstance(command, SetTimer):
+                self._alarm.set(command)
+            elif isinstance(command, ClearTimers):
+                self._alarm.clear(command.state)
+            else:
+                self.emit(command)
+        return looks
+
     def _looked(self, looks: Iterable[Look]) -> Sequence[Command]:
-        recall, states = self._recall or NOTHING, self._scheduler.states
-        found = [look_up(each, recall, states) for each in looks]
-        return self._scheduler.looked(found, self.elapsed_s)
+        recall, nodes = self._recall or NOTHING, self._scheduler
+        return nodes.looked([look_up(each, recall, nodes.states) for each in looks], self.elapsed_s)
 
     # -- what a recorder asks for (see Recorder) -------------------------------------------------
 
@@ -218,22 +226,22 @@ class Run:
     def start(self, starts: Iterable[Start]) -> None:
         """Start works, but for those that were stopped meanwhile."""
         for start in starts:
-            if start.state.epoch == start.epoch:
-                self._begin(start)
-
-    def _begin(self, start: Start) -> None:
-        policy = start.state.node.policy
-        if policy.cache is None or self._reuse is None or start.work is not start.state.node.work:
-            work = self._attempt(start)
-        else:
-            work = self._attempt_cached(start, policy.cache, self._reuse)
-        context = self._context.copy()  # what one node sets is not seen by the next
-        self._tasks[start.state] = self._loop.create_task(work, context=context)
+            state, epoch, work, _ = start
+            if state.epoch != epoch:
+                continue
+            cache = state.node.policy.cache
+            if cache is None or self._reuse is None or work is not state.node.work:
+                attempt = self._attempt(start)
+            else:
+                attempt = self._attempt_cached(start, cache, self._reuse)
+            context = self._context.copy()  # what one node sets is not seen by the next
+            self._tasks[state] = self._loop.create_task(attempt, context=context)
 
     async def _attempt(self, start: Start) -> None:
         state, epoch, work, argument = start
         signal: Signal
-        PLACE.set(Place(state.node.id, state.attempt))
+        if self._recall is not None:
+            PLACE.set(Place(state.node.id, state.attempt))
         try:
             value = await work(Context(self, state, epoch), argument)
         except asyncio.CancelledError:
@@ -336,11 +344,10 @@ class Run:
 
     def _announce(self) -> None:
         wall = self._clock.wall().isoformat(timespec="milliseconds")
-        limits = self._options.slots
         if self._recall is not None and self._recall.part > 1:
             self.emit(RunResumed(self.id, self._recall.part, wall, self.elapsed_s))
-        infos = self._graph.infos
-        self.emit(RunStarted(self.id, self._graph.name, wall, infos, limits, self.elapsed_s))
+        name, infos = self._graph.name, self._graph.infos
+        self.emit(RunStarted(self.id, name, wall, infos, self._options.slots, self.elapsed_s))
 
     def _crash(self, error: BaseException) -> None:
         if not self._done.done():
@@ -391,8 +398,3 @@ class Run:
         self.emit(RunFinished(result.status, result.usage, result.reasons, result.wall_s, leaked))
         self._audience.close()  # what still runs is heard no more
         return result
-
-
-def _declared_order(signal: Signal) -> int:
-    state = getattr(signal, "state", None)
-    return -1 if state is None else state.order
