@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Any
@@ -16,9 +15,12 @@ from weft.agents.tools import Toolbox, tool
 from weft.core.calls import CallEvent
 from weft.core.fakes import FakeModel, Reply, TokenModel
 from weft.core.ids import NodeId, RunId
-from weft.core.ports import Capabilities, ModelClient, ModelEvent, ModelRequest
-from weft.engine.cassette import CallLog, Cassette, Player, RecordingClient, RecordingTools
-from weft.engine.cassette import ReplayingClient, ReplayingTools
+from weft.core.ports import ModelClient
+from weft.engine.cassette import (
+    CallLog,
+    RecordingClient,
+    RecordingTools,
+)
 from weft.engine.place import PLACE, Place
 
 

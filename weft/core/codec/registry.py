@@ -14,6 +14,7 @@ from weft.core.errors import Failure
 from weft.core.events import Event, NodeInfo, Outcome
 from weft.core.ports.journal import Letter, RunHeader
 from weft.core.ports.model import (
+    Capabilities,
     ConcurrentAttention,
     ModelRequest,
     Placed,
@@ -56,6 +57,6 @@ register(
     *get_args(CallEvent),
     *(RunHeader, Letter, NodeInfo, Outcome, Failure, Opaque),
     *(ModelRequest, Sampling, Placed, Program, ConcurrentAttention, Message, ToolCall, ToolSpec),
-    *(TextDelta, ReasoningDelta, ToolCallDelta, Prefilled, Completion),
+    *(TextDelta, ReasoningDelta, ToolCallDelta, Prefilled, Completion, Capabilities),
     *(Usage, Speculated, Denoised, Lossless, Lossy),
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from weft.core.calls import CallEvent, CallId, ModelAnswered, ModelCalled, ToolCalled, ToolReturned
+from weft.core.codec import opaque_in
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.model import Delta, Prefilled
 from weft.engine.cassette.redaction import Redactor
@@ -28,8 +29,13 @@ class Known:
 
     @property
     def succeeded(self) -> bool:
-        """Whether it ended without a failure."""
-        return self.ended is not None and self.ended.failure is None
+        """Whether it ended without a failure, and with a result that the record has as it was."""
+        return self.ended is not None and self.ended.failure is None and not self.is_lost
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the record has no more than a likeness of its result."""
+        return isinstance(self.ended, ToolReturned) and opaque_in(self.ended.value) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,10 @@ class Cassette:
 
     def _played_now(self, known: Known) -> Known:
         self._played.add(_place(known))
+        if known.is_lost:
+            called = known.called.tool if isinstance(known.called, ToolCalled) else ""
+            said = f"the record has no more than a likeness of what {called} returned"
+            raise CassetteMiss(said, hint="have the tool return plain data")
         return self._redactor.restore(known)
 
 

@@ -72,7 +72,7 @@ def settled(book: CallBook, node: NodeId, call: CallId, name: str) -> Known | Co
     known = book.once(node, call)
     if known is None or _done(known) == "not done":
         return None
-    if _done(known) == "done":
+    if _done(known) == "done" and not known.is_lost:
         return known
     said = book.confirmed(node, call)
     if said is None:
@@ -90,6 +90,11 @@ def value_of(known: Known) -> Any:
 
 def _unknown(known: Known, node: NodeId, name: str) -> WeftError:
     ended = known.ended
+    if known.is_lost:
+        return EffectUnknown(
+            f"{name} was carried out, but what it returned could not be kept",
+            hint=f"resume with --confirm {node}=done, or have the tool return plain data",
+        )
     why = f": {ended.failure}" if ended is not None and ended.failure is not None else ""
     return EffectUnknown(
         f"nobody knows whether {name} was carried out when it was last called{why}",
