@@ -1,7 +1,7 @@
 """Journals: what happened in every run, kept while it happens, each value once."""
 
 from weft.core.codec import Opaque, decode, decode_all, encode, encode_all, opaque_in, register
-from weft.engine.journal.sqlite import SqliteJournal
+from weft.engine.journal.sqlite import SqliteJournal, set_aside
 
 __all__ = [
     "Opaque",
@@ -12,4 +12,5 @@ __all__ = [
     "encode_all",
     "opaque_in",
     "register",
+    "set_aside",
 ]

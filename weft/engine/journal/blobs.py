@@ -12,6 +12,7 @@ from hashlib import sha256
 from weft.core.errors import StoreError
 
 _DIGEST_BYTES = 24  # of SHA-256: what stays is beyond any search for a collision (2^96 steps)
+_CHECKSUM_BYTES = 4
 _WORTH_PACKING = 512
 _LARGEST = 1 << 30
 _PACKED = b"x"  # how zlib's streams begin, and no JSON text does
@@ -65,6 +66,20 @@ def unpacked(stored: bytes) -> bytes:
     if not stream.eof:
         raise StoreError("a part of the journal is damaged: it is cut, or too large")
     return body
+
+
+def sealed(text: str) -> bytes:
+    """A text as a row holds it: with a checksum, since no name says what has to be in it."""
+    body = packed(text.encode("utf-8", "surrogatepass"))
+    return zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big") + body
+
+
+def unsealed(stored: bytes) -> str:
+    """The inverse of `sealed`. Raises: `StoreError` for what is not what it was."""
+    body = stored[_CHECKSUM_BYTES:]
+    if zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big") != stored[:_CHECKSUM_BYTES]:
+        raise StoreError("a row of the journal is damaged: it does not fit its checksum")
+    return as_text(unpacked(body))
 
 
 def as_text(body: bytes) -> str:

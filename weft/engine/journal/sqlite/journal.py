@@ -26,7 +26,7 @@ from weft.core.ports.journal import (
     RunSummary,
 )
 from weft.core.progress import Progress, outdated
-from weft.engine.journal.blobs import Blobs, packed
+from weft.engine.journal.blobs import Blobs, sealed
 from weft.engine.journal.sqlite import pruning, reading, writing
 from weft.engine.journal.sqlite.checking import complaints
 from weft.engine.journal.sqlite.faults import faults
@@ -61,7 +61,7 @@ class SqliteJournal:
 
     def begin(self, header: RunHeader) -> Claim:
         blobs = Blobs()
-        body = packed(encode(header, blobs.keep).encode("utf-8", "surrogatepass"))
+        body = sealed(encode(header, blobs.keep))
         with self._using() as db:
             lock = None
             try:
@@ -125,7 +125,7 @@ class SqliteJournal:
             return self._version
 
     def send(self, run: RunId, letter: Letter) -> None:
-        body = packed(encode(letter).encode("utf-8", "surrogatepass"))
+        body = sealed(encode(letter))
         with self._using() as db:
             query = "INSERT INTO letters (run, node, body) VALUES (?, ?, ?)"
             db.execute(query, (reading.row_of(db, run).no, letter.node, body))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from weft.core.ports.journal import Pruned
-from weft.engine.journal.blobs import as_text, named, unpacked
+from weft.engine.journal.blobs import as_text, named, unpacked, unsealed
 from weft.engine.journal.sqlite.locks import FileLock, is_locked, locked
 from weft.engine.journal.sqlite.reading import SEQ_BITS, Row, rows
 from weft.engine.journal.sqlite.schema import number
@@ -37,24 +37,28 @@ class Marks:
         """Mark what a run refers to; when repeated, only what has been added to it."""
         if row.no not in self._last:
             self._last[row.no] = row.base
-            self._follow(self._db.execute("SELECT header FROM runs WHERE no = ?", (row.no,)))
+            query = "SELECT header FROM runs WHERE no = ?"
+            self._follow([body for (body,) in self._db.execute(query, (row.no,))])
         query = "SELECT key, body FROM batches WHERE key > ? AND key < ? ORDER BY key"
         end = row.base + (1 << SEQ_BITS)
         for key, body in self._db.execute(query, (self._last[row.no], end)):
             self._last[row.no] = key
-            self._follow([(body,)])
+            self._follow([body])
 
-    def _follow(self, found: sqlite3.Cursor | Sequence[tuple[bytes]]) -> None:
-        waiting: list[bytes] = [body for (body,) in found]
+    def _follow(self, rows: Sequence[bytes]) -> None:
+        self._count(rows)
+        waiting = [unsealed(row) for row in rows]
         while waiting:
-            body = waiting.pop()
-            self.size_bytes += len(body) + _ROW_BYTES
-            for name in _REFERENCE.findall(as_text(unpacked(body))):
-                digest = named(name)
+            for digest in {named(name) for name in _REFERENCE.findall(waiting.pop())}:
                 if digest not in self.digests:
                     self.digests.add(digest)
                     query = "SELECT body FROM blobs WHERE digest = ?"
-                    waiting += [inner for (inner,) in self._db.execute(query, (digest,))]
+                    found = [body for (body,) in self._db.execute(query, (digest,))]
+                    self._count(found)
+                    waiting += [as_text(unpacked(body)) for body in found]
+
+    def _count(self, bodies: Sequence[bytes]) -> None:
+        self.size_bytes += sum(map(len, bodies)) + _ROW_BYTES * len(bodies)
 
 
 def prune(

@@ -14,7 +14,7 @@ from weft.core.events import RunResumed, RunStatus
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Letter, Numbered, RunHeader
 from weft.core.progress import Progress, unknown_run
-from weft.engine.journal.blobs import as_text, named, unpacked, verified
+from weft.engine.journal.blobs import named, unsealed, verified
 
 SEQ_BITS = 32
 _CACHED_CHARACTERS = 1 << 23
@@ -98,13 +98,13 @@ def header_of(db: sqlite3.Connection, run: RunId, values: Values) -> RunHeader:
     """What the run was. Raises: `UnknownReference`, `StoreError`."""
     query = "SELECT header FROM runs WHERE no = ?"
     body = db.execute(query, (row_of(db, run).no,)).fetchone()[0]
-    header: RunHeader = decode(as_text(unpacked(body)), values.get)
+    header: RunHeader = decode(unsealed(body), values.get)
     return header
 
 
 def batch(last: int, part: int, body: bytes, values: Values) -> Iterator[Numbered]:
     """The records of one batch, of which the last has the number `last`. Raises: `StoreError`."""
-    records = decode_all(as_text(unpacked(body)), values.get)
+    records = decode_all(unsealed(body), values.get)
     for seq, record in enumerate(records, last - len(records) + 1):
         if isinstance(record, RunResumed):
             part = record.part
@@ -113,5 +113,5 @@ def batch(last: int, part: int, body: bytes, values: Values) -> Iterator[Numbere
 
 def letter_of(body: bytes, values: Values) -> Letter:
     """A letter. Raises: `StoreError`."""
-    letter: Letter = decode(as_text(unpacked(body)), values.get)
+    letter: Letter = decode(unsealed(body), values.get)
     return letter

@@ -15,7 +15,7 @@ from weft.core.codec import encode_all
 from weft.core.events import HumanAnswered, HumanAsked, NodeFinished, RunFinished, RunResumed
 from weft.core.ports.journal import Record
 from weft.core.progress import Progress
-from weft.engine.journal.blobs import Blobs, packed
+from weft.engine.journal.blobs import Blobs, packed, sealed
 from weft.engine.journal.sqlite.locks import FileLock
 
 _INSERT = "INSERT INTO batches VALUES (?, ?, ?)"
@@ -40,7 +40,7 @@ def append(
 ) -> None:
     """Write a batch: all of it or nothing. `wall`: the clock, for the time of an end."""
     blobs = Blobs()
-    body = packed(encode_all(records, blobs.keep).encode("utf-8", "surrogatepass"))
+    body = sealed(encode_all(records, blobs.keep))
     row = (held.base + held.seq + len(records), held.progress.part, body)
     telling = [record for record in records if _tells(held, record)]
     if not blobs.bodies and not telling:
