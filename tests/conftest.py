@@ -28,6 +28,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """Else libraries say that what they bound is still there when the interpreter ends."""
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def own_journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Runs that tests make are recorded, but not among those of the person who runs the tests."""

@@ -1,4 +1,9 @@
-"""How Hypothesis looks for examples: the same ones in every run, or `HYPOTHESIS_PROFILE=hunt`."""
+"""How Hypothesis looks for examples, by `HYPOTHESIS_PROFILE`.
+
+ci        the same examples in every run, half as many as a test asks for
+thorough  the same examples in every run, as many as a test asks for
+hunt      new ones every time, fifty times as many
+"""
 
 from __future__ import annotations
 
@@ -7,17 +12,19 @@ import os
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "ci",
+    "thorough",
     deadline=None,
     derandomize=True,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("hunt", settings.get_profile("ci"), derandomize=False)
+settings.register_profile("ci", settings.get_profile("thorough"), max_examples=50)
+settings.register_profile("hunt", settings.get_profile("thorough"), derandomize=False)
+SHARES = {"ci": 0.5, "hunt": 50.0}
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 settings.load_profile(PROFILE)
 
 
 def examples(number: int) -> settings:
-    """So many examples; when hunting, fifty times as many, and new ones every time."""
-    return settings(max_examples=number * 50 if PROFILE == "hunt" else number)
+    """What a thorough run looks at; others less or more of it."""
+    return settings(max_examples=max(1, round(number * SHARES.get(PROFILE, 1.0))))

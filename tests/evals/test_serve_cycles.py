@@ -12,6 +12,7 @@ from evals import serve_cycles
 from tests.serving.vllm.conftest import state  # noqa: F401 - a fixture
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("state")
 def test_every_kind_of_death_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -325,7 +325,7 @@ def test_random_schemas_on_a_real_model(smollm2: Any) -> None:
     playback = Playback(Batcher(network, words, options, "smollm2"))
     source = random.Random(5)
     asked = []
-    for seed in range(16):
+    for seed in range(8):
         schema = random_schema(source)
         asked.append((schema, playback.add(constrained(schema, seed, max_tokens=300))))
     playback.finish()

@@ -431,8 +431,8 @@ def test_the_embedded_model_sees_what_a_monolithic_cache_would_show_it(
 
     network.reset()
     playback = Playback(Batcher(network, words, EXACT, "smollm2"))
-    ordinary = playback.answer(asking(*prompt, max_tokens=30))
-    alone = playback.answer(workers([prompt], "combined", [30])[0])
+    ordinary = playback.answer(asking(*prompt, max_tokens=12))
+    alone = playback.answer(workers([prompt], "combined", [12])[0])
     assert alone.token_ids == ordinary.token_ids
 
 
