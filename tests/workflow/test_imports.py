@@ -150,3 +150,52 @@ def test_the_same_node_of_another_definition_is_not_the_same(tmp_path: Path) -> 
         )
         run(flow, models=None, tools=tools, store=store)
     assert calls == [1, 1]
+
+
+EFFECTS = """\
+import weft
+
+
+@weft.tool(effect="unknown")
+def pay(amount: int, idempotency_key: str = "mine") -> str:
+    \"\"\"Pay.\"\"\"
+    return f"{amount} {idempotency_key}"
+
+
+@weft.tool(pure=True)
+def read(amount: int) -> int:
+    \"\"\"Read.\"\"\"
+    return amount
+"""
+
+
+def effects(folder: Path, declared: str, call: str = "pay") -> weft.Flow:
+    (folder / "pay.py").write_text(EFFECTS)
+    file = folder / "flow.yaml"
+    file.write_text(
+        f"name: x\ntools: {{pay: {declared}}}\nnodes:\n  a: {{tool: {call}, with: {{amount: 3}}}}\n"
+        "outputs: {a: '{{ a }}'}\n"
+    )
+    return weft.load(file)
+
+
+def test_a_workflow_says_what_a_tool_does(tmp_path: Path) -> None:
+    flow = effects(tmp_path, "{use: './pay.py:pay', effect: idempotent}")
+    [declared] = flow.unit.document.tools.values()
+    assert declared.effects == {"": "idempotent"}
+    paid = run(flow, models=None, tools=None).outputs["a"]
+    assert paid.startswith("3 ")
+    assert len(paid) == len("3 ") + 32
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ("{use: './pay.py:pay', effect: twice}", "effect"),
+        ("{use: './pay.py:pay', effect: {pay: once}}", "`effect` does not go with a single tool"),
+        ("{use: './pay.py:read', effect: once}", "a pure tool has no effect"),
+    ],
+)
+def test_an_effect_that_cannot_be(tmp_path: Path, declared: str, said: str) -> None:
+    with pytest.raises(SourceError, match=said):
+        run(effects(tmp_path, declared), models=None, tools=None)

@@ -73,7 +73,21 @@ def test_only_a_clear_yes_makes_a_tool_repeatable() -> None:
     hints: list[Any] = [{"readOnlyHint": True}, {"idempotentHint": True}]
     hints += [{"readOnlyHint": "yes"}, {"destructiveHint": False}, None, [], 1]
     raw = [tool(f"t{number}", annotations=hint) for number, hint in enumerate(hints)]
-    assert [found.repeatable for found in listed(*raw).values()] == [True] * 2 + [False] * 5
+    found = listed(*raw).values()
+    assert [each.repeatable for each in found] == [True] * 2 + [False] * 5
+    assert [each.spec.effect for each in found] == ["pure", "idempotent"] + ["unknown"] * 5
+    assert not any(each.spec.pure for each in found)
+
+
+def test_a_workflow_knows_effects_better_than_a_server() -> None:
+    hint = {"annotations": {"idempotentHint": True}}
+    listing = Listing(100)
+    listing.vet({"tools": [tool("read-file", **hint), tool("pay", **hint), tool("list")]})
+    found = listing.tools("bank_", (), {"pay": "once", "read_file": "pure"})
+    assert [each.spec.effect for each in found.values()] == ["pure", "once", "unknown"]
+    assert [each.repeatable for each in found.values()] == [True, False, False]
+    found = listing.tools("bank_", (), {"": "once", "list": "pure"})
+    assert [each.spec.effect for each in found.values()] == ["once", "once", "pure"]
 
 
 def test_too_many_tools() -> None:
