@@ -27,11 +27,12 @@ from weft.core.ports.journal import (
 )
 from weft.core.progress import Progress, outdated
 from weft.engine.journal.blobs import Blobs, sealed
+from weft.engine.journal.rows import Values, header_in, letter_in, records_in
 from weft.engine.journal.sqlite import pruning, reading, writing
 from weft.engine.journal.sqlite.checking import complaints
 from weft.engine.journal.sqlite.faults import faults
 from weft.engine.journal.sqlite.locks import FileLock, holder, is_locked, locked
-from weft.engine.journal.sqlite.reading import SEQ_BITS, Row, Values
+from weft.engine.journal.sqlite.reading import SEQ_BITS, Row
 from weft.engine.journal.sqlite.schema import number, opened
 from weft.engine.journal.sqlite.writing import Held
 
@@ -57,7 +58,7 @@ class SqliteJournal:
         self._closed = False
         with faults(self.path):
             self._db = opened(self.path, power_safe=power_safe)
-        self._values = Values(self._db)
+        self._values = Values(reading.fetching(self._db))
 
     def begin(self, header: RunHeader) -> Claim:
         blobs = Blobs()
@@ -101,7 +102,7 @@ class SqliteJournal:
 
     def header(self, run: RunId) -> RunHeader:
         with self._using() as db:
-            return reading.header_of(db, run, self._values)
+            return header_in(reading.header_of(db, reading.row_of(db, run)), self._values.get)
 
     def summary(self, run: RunId) -> RunSummary:
         with self._using() as db:
@@ -142,7 +143,7 @@ class SqliteJournal:
                 db.executemany(taken, [(no,) for no, _ in found])
             if run in self._held:
                 self._held[run].letters = True
-            return [reading.letter_of(body, self._values) for _, body in found]
+            return [letter_in(body) for _, body in found]
 
     def prune(
         self,
@@ -228,16 +229,14 @@ class SqliteJournal:
         )
 
     def _numbered(self, row: Row, after: int) -> Iterator[Numbered]:
-        query = "SELECT key, part, body FROM batches WHERE key > ? AND key < ? ORDER BY key LIMIT ?"
-        end = row.base + (1 << SEQ_BITS)
         while True:
             with self._using() as db:
-                page = db.execute(query, (row.base + after, end, _PAGE)).fetchall()
-            for key, part, body in page:
+                page = list(reading.batches_of(db, row, after, _PAGE))
+            for batch in page:
                 with self._using():
-                    numbered = list(reading.batch(key - row.base, part, body, self._values))
+                    numbered = list(records_in(batch, self._values.get))
                 yield from (one for one in numbered if one.seq > after)
-                after = key - row.base
+                after = batch[0]
             if len(page) < _PAGE:
                 return
 

@@ -6,59 +6,36 @@ while nobody can write. Does not know why a run has to go.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from weft.core.ports.journal import Pruned
-from weft.engine.journal.blobs import as_text, named, unpacked, unsealed
+from weft.engine.journal.marks import Marks
 from weft.engine.journal.sqlite.locks import FileLock, is_locked, locked
-from weft.engine.journal.sqlite.reading import SEQ_BITS, Row, rows
+from weft.engine.journal.sqlite.reading import Row, batches_of, fetching, header_of, rows
 from weft.engine.journal.sqlite.schema import number
 from weft.engine.journal.sqlite.writing import transaction
 
 ClaimFile = Callable[[int], Path]
-# Inside a JSON string the quotes would be escaped: only the codec writes this.
-_REFERENCE = re.compile(r'\{"~r":"([A-Za-z0-9_-]{32})"\}')
-_ROW_BYTES = 48  # what a row costs beside its body, roughly
 
 
-class Marks:
-    """What is reached from some runs: `digests` of values, and `size_bytes` of all of it."""
+class Reached:
+    """What is reached from runs, each of which may have grown when it is asked for again."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._last: dict[int, int] = {}
-        self.digests: set[bytes] = set()
-        self.size_bytes = 0
+        self.marks = Marks(fetching(db))
 
-    def reach(self, row: Row) -> None:
+    def add(self, row: Row) -> None:
         """Mark what a run refers to; when repeated, only what has been added to it."""
         if row.no not in self._last:
-            self._last[row.no] = row.base
-            query = "SELECT header FROM runs WHERE no = ?"
-            self._follow([body for (body,) in self._db.execute(query, (row.no,))])
-        query = "SELECT key, body FROM batches WHERE key > ? AND key < ? ORDER BY key"
-        end = row.base + (1 << SEQ_BITS)
-        for key, body in self._db.execute(query, (self._last[row.no], end)):
-            self._last[row.no] = key
-            self._follow([body])
-
-    def _follow(self, rows: Sequence[bytes]) -> None:
-        self._count(rows)
-        waiting = [unsealed(row) for row in rows]
-        while waiting:
-            for digest in {named(name) for name in _REFERENCE.findall(waiting.pop())}:
-                if digest not in self.digests:
-                    self.digests.add(digest)
-                    query = "SELECT body FROM blobs WHERE digest = ?"
-                    found = [body for (body,) in self._db.execute(query, (digest,))]
-                    self._count(found)
-                    waiting += [as_text(unpacked(body)) for body in found]
-
-    def _count(self, bodies: Sequence[bytes]) -> None:
-        self.size_bytes += sum(map(len, bodies)) + _ROW_BYTES * len(bodies)
+            self._last[row.no] = 0
+            self.marks.follow([header_of(self._db, row)])
+        for last, _, body in batches_of(self._db, row, self._last[row.no]):
+            self._last[row.no] = last
+            self.marks.follow([body])
 
 
 def prune(
@@ -94,8 +71,7 @@ def _remove(db: sqlite3.Connection, gone: Sequence[Row], claim_file: ClaimFile) 
                 taken.append((row, lock))
         with transaction(db):
             for row, _ in taken:
-                end = row.base + (1 << SEQ_BITS)
-                db.execute("DELETE FROM batches WHERE key > ? AND key < ?", (row.base, end))
+                db.execute("DELETE FROM batches WHERE key > ? AND key < ?", (row.base, row.end))
                 db.execute("DELETE FROM runs WHERE no = ?", (row.no,))
     finally:
         for _, lock in taken:
@@ -108,27 +84,27 @@ def _beyond(db: sqlite3.Connection, aim_bytes: int, claim_file: ClaimFile) -> li
     latest = rows(db, None, None)
     held = [row for row in latest if is_locked(claim_file(row.no))]
     free = [row for row in latest if row not in held]
-    marks = Marks(db)
+    reached = Reached(db)
     for row in held:
-        marks.reach(row)
+        reached.add(row)
     for place, row in enumerate(free):
-        marks.reach(row)
-        if marks.size_bytes > aim_bytes:
+        reached.add(row)
+        if reached.marks.size_bytes > aim_bytes:
             return free[place:]
     return []
 
 
 def _sweep(db: sqlite3.Connection) -> None:
-    marks = Marks(db)
+    reached = Reached(db)
     for row in rows(db, None, None):
-        marks.reach(row)
+        reached.add(row)
     with transaction(db):
         for row in rows(db, None, None):
-            marks.reach(row)
+            reached.add(row)
         unused = [
             (no,)
             for no, digest in db.execute("SELECT no, digest FROM blobs")
-            if digest not in marks.digests
+            if digest not in reached.marks.digests
         ]
         db.executemany("DELETE FROM blobs WHERE no = ?", unused)
 

@@ -1,4 +1,4 @@
-"""Rows of a journal's database as records, headers and summaries.
+"""What the tables of a journal say of runs.
 
 Does not write, and does not know who has a run.
 """
@@ -9,19 +9,17 @@ import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from weft.core.codec import decode, decode_all
-from weft.core.events import RunResumed, RunStatus
+from weft.core.events import RunStatus
 from weft.core.ids import NodeId, RunId
-from weft.core.ports.journal import Letter, Numbered, RunHeader
 from weft.core.progress import Progress, unknown_run
-from weft.engine.journal.blobs import named, unsealed, verified
+from weft.engine.journal.rows import Batch, Fetch
 
 SEQ_BITS = 32
-_CACHED_CHARACTERS = 1 << 23
+_COLUMNS = "no, id, flow, wall, ended_wall, part, status"
 
 
 class Row(NamedTuple):
-    """A run as its tables have it."""
+    """A run as its table has it."""
 
     no: int
     id: RunId
@@ -33,37 +31,23 @@ class Row(NamedTuple):
 
     @property
     def base(self) -> int:
-        """What the keys of its batches begin with."""
+        """The keys of its batches are larger,"""
         return self.no << SEQ_BITS
 
+    @property
+    def end(self) -> int:
+        """and smaller than this."""
+        return (self.no + 1) << SEQ_BITS
 
-_COLUMNS = "no, id, flow, wall, ended_wall, part, status"
 
+def fetching(db: sqlite3.Connection) -> Fetch:
+    """Reads values of this database."""
 
-class Values:
-    """Reads what was kept apart. Remembers what it read last: conversations share messages."""
+    def fetch(digest: bytes) -> bytes | None:
+        row = db.execute("SELECT body FROM blobs WHERE digest = ?", (digest,)).fetchone()
+        return None if row is None else row[0]
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-        self._texts: dict[str, str] = {}
-        self._characters = 0
-
-    def get(self, name: str) -> str:
-        """The text of a name. Raises: `StoreError`."""
-        text = self._texts.get(name)
-        if text is None:
-            query = "SELECT body FROM blobs WHERE digest = ?"
-            row = self._db.execute(query, (named(name),)).fetchone()
-            text = verified(name, None if row is None else row[0])
-            self._remember(name, text)
-        return text
-
-    def _remember(self, name: str, text: str) -> None:
-        self._characters += len(text)
-        if self._characters > _CACHED_CHARACTERS:
-            self._texts.clear()
-            self._characters = len(text)
-        self._texts[name] = text
+    return fetch
 
 
 def row_of(db: sqlite3.Connection, run: RunId) -> Row:
@@ -84,7 +68,7 @@ def rows(db: sqlite3.Connection, flow: str | None, limit: int | None) -> list[Ro
 def last_seq(db: sqlite3.Connection, row: Row) -> int:
     """The number of the last record; 0 when there is none."""
     query = "SELECT max(key) FROM batches WHERE key > ? AND key < ?"
-    found = db.execute(query, (row.base, row.base + (1 << SEQ_BITS))).fetchone()[0]
+    found = db.execute(query, (row.base, row.end)).fetchone()[0]
     return 0 if found is None else int(found) - row.base
 
 
@@ -94,24 +78,18 @@ def progress_of(db: sqlite3.Connection, row: Row) -> Progress:
     return Progress(row.part, row.status, [NodeId(node) for (node,) in asking])
 
 
-def header_of(db: sqlite3.Connection, run: RunId, values: Values) -> RunHeader:
-    """What the run was. Raises: `UnknownReference`, `StoreError`."""
-    query = "SELECT header FROM runs WHERE no = ?"
-    body = db.execute(query, (row_of(db, run).no,)).fetchone()[0]
-    header: RunHeader = decode(unsealed(body), values.get)
-    return header
+def header_of(db: sqlite3.Connection, row: Row) -> bytes:
+    """The sealed header of a run. Raises: `UnknownReference` when it was removed meanwhile."""
+    found = db.execute("SELECT header FROM runs WHERE no = ?", (row.no,)).fetchone()
+    if found is None:
+        raise unknown_run(row.id, ())
+    return bytes(found[0])
 
 
-def batch(last: int, part: int, body: bytes, values: Values) -> Iterator[Numbered]:
-    """The records of one batch, of which the last has the number `last`. Raises: `StoreError`."""
-    records = decode_all(unsealed(body), values.get)
-    for seq, record in enumerate(records, last - len(records) + 1):
-        if isinstance(record, RunResumed):
-            part = record.part
-        yield Numbered(seq, part, record)
-
-
-def letter_of(body: bytes, values: Values) -> Letter:
-    """A letter. Raises: `StoreError`."""
-    letter: Letter = decode(unsealed(body), values.get)
-    return letter
+def batches_of(
+    db: sqlite3.Connection, row: Row, after: int = 0, limit: int = -1
+) -> Iterator[Batch]:
+    """The batches that end after the record `after`, in order."""
+    query = "SELECT key, part, body FROM batches WHERE key > ? AND key < ? ORDER BY key LIMIT ?"
+    for key, part, body in db.execute(query, (row.base + after, row.end, limit)):
+        yield key - row.base, part, body
