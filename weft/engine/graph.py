@@ -76,4 +76,5 @@ def grew(parent: NodeId, nodes: Sequence[Node], grow: Grow | None, now_s: float)
     if grow is None:
         return GraphGrew(parent, infos, now_s)
     join = grow.join
-    return GraphGrew(parent, infos, now_s, grow.results, join.mode, join.k, grow.width, grow.items)
+    items = grow.items and grow.then is None
+    return GraphGrew(parent, infos, now_s, grow.results, join.mode, join.k, grow.width, items)

@@ -1,0 +1,100 @@
+"""What is different in a simulated run: slots, speeds, failures, chance. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from random import Random
+
+from weft.core.ids import NodeId
+from weft.engine.critical import family
+from weft.engine.simulate.script import Stretch, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Times of what `pattern` names become `factor` times as long, or `seconds` (a constant).
+
+    A pattern is `tool.NAME`, `model.NAME`, `node.FAMILY` or `own.FAMILY` (a node's own code), with
+    `*` and `?`; `notes[*]` is the family of `notes[3]`.
+    """
+
+    pattern: str
+    factor: float = 1.0
+    seconds: float | None = None
+
+    def of(self, seconds: float) -> float:
+        """The time that `seconds` becomes."""
+        return self.seconds if self.seconds is not None else seconds * self.factor
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Each attempt of a node that `name` fits fails with `probability`: a family, tool or model."""
+
+    name: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A what-if. Nothing given: the run as it was recorded.
+
+    workers    at most so many nodes at once; None: as recorded, 0: no limit
+    limits     slots of resource classes that differ; 0: no limit
+    scales     times that differ; the last that fits counts
+    faults     attempts that fail
+    resample   each time is drawn from those that the same code took, instead of its own
+    seed       of all draws
+    """
+
+    workers: int | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+    scales: tuple[Scale, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    resample: bool = False
+    seed: int = 0
+
+    def slots(self, recorded: Mapping[str, int]) -> tuple[int | None, dict[str, int]]:
+        """The general limit and those of resource classes."""
+        limits = {**recorded, **self.limits}
+        general = limits.pop("", None)
+        if self.workers is not None:
+            general = self.workers
+        return general or None, {name: limit for name, limit in limits.items() if limit}
+
+    def seconds(self, node: NodeId, stretch: Stretch) -> float:
+        """How long `stretch` of `node` takes."""
+        seconds = stretch.seconds
+        if not self.scales:
+            return seconds
+        own = family(node)
+        names = (f"node.{own}", f"own.{own}" if stretch.kind == "own" else _named(stretch))
+        for scale in reversed(self.scales):
+            if any(_fits(name, scale.pattern) for name in names):
+                return scale.of(seconds)
+        return seconds
+
+    def fails(self, node: NodeId, attempt: int, work: Work | None) -> bool:
+        """Whether an attempt of `node`, which begins with `work`, fails; always the same draw."""
+        if not self.faults:
+            return False
+        names = {family(node)}
+        if work is not None:
+            names |= {one.name for one in work.stretches if one.kind != "own"}
+        chance = 1.0
+        for fault in self.faults:
+            if any(_fits(name, fault.name) for name in names):
+                chance *= 1.0 - fault.probability
+        draw = Random(f"{self.seed}:fault:{node}:{attempt}").random()  # noqa: S311 - a simulation
+        return draw >= chance
+
+
+def _named(stretch: Stretch) -> str:
+    return f"{stretch.kind}.{stretch.name}"
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """`fnmatch`, where brackets are only brackets: they are part of the names of families."""
+    return name == pattern or fnmatchcase(name, pattern.replace("[", "[[]"))

@@ -1,0 +1,236 @@
+"""Plays scripts: the run's own scheduler, in virtual time, with a heap in the place of a clock.
+
+Nothing runs and nothing waits: a second of the run costs what its events cost.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from weft.core.errors import InternalError, RunError, WeftError
+from weft.core.events import Event, HumanAsked, Listener, NodeFinished
+from weft.core.ids import NodeId
+from weft.core.values import Usage
+from weft.engine.commands import (
+    Answered,
+    ClearTimers,
+    Command,
+    Fired,
+    Look,
+    Raised,
+    Returned,
+    SetTimer,
+    Signal,
+    Start,
+    Stop,
+)
+from weft.engine.graph import Graph
+from weft.engine.node import Ask, Grow, Node, Skip
+from weft.engine.options import RunOptions
+from weft.engine.scheduler import Scheduler
+from weft.engine.simulate.change import Change
+from weft.engine.simulate.nodes import Nodes, continues, inside, played
+from weft.engine.simulate.script import (
+    Append,
+    Attempt,
+    Await,
+    Growth,
+    Person,
+    Recording,
+    Scripted,
+    Step,
+    Work,
+)
+from weft.engine.simulate.times import Times
+from weft.engine.state import NodeState, Phase
+
+_Due = tuple[float, int, "NodeState | None", int, Any]
+
+
+class Injected(RunError):
+    """A failure that the simulation was asked for."""
+
+    retryable = True
+
+
+class Player:
+    """One simulated run of a recorded one under `change`; `listeners` get its events."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        change: Change,
+        times: Times,
+        listeners: Iterable[Listener] = (),
+    ) -> None:
+        self._change = change
+        self._times = times
+        self._listeners = list(listeners)
+        general, classes = change.slots(recording.limits)
+        options = RunOptions(general, classes, seed=change.seed)
+        self._nodes = Nodes(recording.every)
+        nodes = [self._nodes.node(script, ("", "")) for script in recording.nodes]
+        self.graph = Graph(recording.flow, nodes)
+        self.scheduler = Scheduler(self.graph, options)
+        self.now_s = 0.0
+        self.usage = Usage()
+        self.events = 0
+        self._due: list[_Due] = []
+        self._count = 0
+        self._steps: dict[NodeState, deque[Step]] = {}
+        self._persons: dict[NodeId, float] = {}
+        self._waiting: defaultdict[NodeId, list[tuple[NodeState, int]]] = defaultdict(list)
+
+    def play(self) -> float:
+        """Play to the end; the seconds that the run took."""
+        self._perform(self.scheduler.begin())
+        while self._due and not self.scheduler.done:
+            self._turn()
+        if not self.scheduler.done:
+            raise InternalError("the simulated run has nothing left to wait for, and is not done")
+        return self.now_s
+
+    def _turn(self) -> None:
+        """What is due first, with all that is due at the same moment, in declared order."""
+        self.now_s = self._due[0][0]
+        signals: list[Signal] = []
+        while self._due and self._due[0][0] == self.now_s:
+            _, _, state, epoch, what = heappop(self._due)
+            if isinstance(what, Answered | Fired):
+                signals.append(what)
+            elif state is not None and state.epoch == epoch:
+                signals += self._go_on(state, epoch)
+        signals.sort(key=_declared_order)
+        if signals:
+            self._perform(self.scheduler.advance(signals, self.now_s))
+
+    def _perform(self, commands: Iterable[Command]) -> None:
+        begun: list[Signal] = []
+        for command in commands:
+            if isinstance(command, Start):
+                begun += self._start(command)
+            elif isinstance(command, SetTimer):
+                fired = Fired(command.state, command.epoch, command.kind)
+                self._at(self.now_s + command.delay_s, command.state, command.epoch, fired)
+            elif isinstance(command, Look):
+                raise InternalError("a simulated run recalls nothing")
+            elif not isinstance(command, Stop | ClearTimers):
+                self._emit(command)
+        if begun:
+            begun.sort(key=_declared_order)
+            self._perform(self.scheduler.advance(begun, self.now_s))
+
+    def _emit(self, event: Event) -> None:
+        self.events += 1
+        if type(event) is HumanAsked:
+            answered_s = self.now_s + self._persons.pop(event.node)
+            self._at(answered_s, None, 0, Answered(event.node, None))
+        elif type(event) is NodeFinished:
+            for state, epoch in self._waiting.pop(event.node, ()):
+                self._at(self.now_s, state, epoch, None)
+            self._steps.pop(self.scheduler.states[event.node], None)
+        for listener in self._listeners:
+            listener(event)
+
+    def _at(self, at_s: float, state: NodeState | None, epoch: int, what: object) -> None:
+        self._count += 1
+        heappush(self._due, (at_s, self._count, state, epoch, what))
+
+    # -- scripts -----------------------------------------------------------------------------
+
+    def _start(self, start: Start) -> list[Signal]:
+        state, epoch = start.state, start.epoch
+        if start.work is state.node.work:
+            self._steps[state] = deque(self._attempt(state).steps)
+        elif start.work is not continues:  # the engine's own: what stood in for the node has ended
+            value = _value(state) if start.argument else Skip()
+            return [Returned(state, epoch, value)]
+        return self._go_on(state, epoch)
+
+    def _attempt(self, state: NodeState) -> Attempt:
+        script = played(state).script
+        recorded = script.attempts
+        if not recorded:
+            return Attempt()
+        attempt = recorded[min(state.attempt, len(recorded)) - 1]
+        first = attempt.steps[0] if attempt.steps else None
+        work = first if isinstance(first, Work) else None
+        if self._change.fails(state.node.id, state.attempt, work):
+            injected = Injected("the simulation made it fail").failure()
+            return Attempt([work] if work is not None else [], injected)
+        return attempt
+
+    def _go_on(self, state: NodeState, epoch: int) -> list[Signal]:
+        """Play the next steps of a node that runs, up to one that takes time."""
+        steps = self._steps.get(state) or deque()
+        while steps:
+            step = steps.popleft()
+            match step:
+                case Work():
+                    seconds = self._times.of(state.node.id, step)
+                    if seconds > 0:
+                        self._at(self.now_s + seconds, state, epoch, None)
+                        return []
+                case Append(nodes=nodes):
+                    appended = self._children(state, nodes)
+                    self._perform(self.scheduler.append(state, appended, self.now_s))
+                case Await(node=node):
+                    if self._rests(state, epoch, node):
+                        return []
+                case Growth():
+                    return [Returned(state, epoch, self._grow(state, step))]
+                case Person(seconds=seconds):
+                    self._persons[state.node.id] = seconds
+                    return [Returned(state, epoch, Ask("", then=continues))]
+        return [self._end(state, epoch)]
+
+    def _rests(self, state: NodeState, epoch: int, node: NodeId) -> bool:
+        other = self.scheduler.states.get(played(state).named(node))
+        if other is None or other.phase is Phase.ENDED:
+            return False
+        self._waiting[other.node.id].append((state, epoch))
+        self._perform(self.scheduler.rest(state, other, self.now_s))
+        return True
+
+    def _grow(self, state: NodeState, growth: Growth) -> Grow:
+        named = inside(state).named
+        return Grow(
+            tuple(self._children(state, growth.nodes)),
+            tuple(named(node) for node in growth.results),
+            continues if self._goes_on(state) else None,
+            self._nodes.join(played(state).script, growth.join.mode, growth.join.k),
+            growth.width,
+            growth.items,
+        )
+
+    def _goes_on(self, state: NodeState) -> bool:
+        """Whether a node does anything after the growth that it pauses for."""
+        ends_otherwise = played(state).script.skipped or self._attempt(state).failure is not None
+        return ends_otherwise or bool(self._steps[state])
+
+    def _children(self, state: NodeState, scripts: Sequence[Scripted]) -> list[Node]:
+        prefix = inside(state).prefix
+        return [self._nodes.node(script, prefix) for script in scripts]
+
+    def _end(self, state: NodeState, epoch: int) -> Signal:
+        script = played(state).script
+        self._steps.pop(state, None)
+        failure = self._attempt(state).failure
+        if failure is not None:
+            error = WeftError(failure.message, retryable=failure.retryable)
+            return Raised(state, epoch, error)
+        self.usage += script.usage
+        return Returned(state, epoch, Skip() if script.skipped else _value(state))
+
+
+def _value(state: NodeState) -> NodeId:
+    """A value that tells whose it is: the node's name in the record."""
+    return played(state).script.info.id
+
+
+def _declared_order(signal: Signal) -> int:
+    state = getattr(signal, "state", None)
+    return -1 if state is None else state.order

@@ -1,0 +1,112 @@
+"""What each node of a recorded run did, as steps that can be played again. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from weft.core.errors import Failure
+from weft.core.events import NodeInfo
+from weft.core.ids import NodeId
+from weft.core.values import Usage
+from weft.engine.node import Join
+
+CallKind = Literal["own", "tool", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Seconds of one kind: the node's own code, or a call of the tool or model `name`."""
+
+    kind: CallKind
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The node's work ran for so long, in these stretches."""
+
+    stretches: tuple[Stretch, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Their sum."""
+        return sum(stretch.seconds for stretch in self.stretches)
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """The work appended nodes and went on."""
+
+    nodes: tuple[Scripted, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """The work waited for the end of a node."""
+
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The node appended nodes and paused until `results` of them were joined."""
+
+    nodes: tuple[Scripted, ...]
+    results: tuple[NodeId, ...]
+    join: Join
+    width: int | None
+    items: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """The node waited so long for a person."""
+
+    seconds: float
+
+
+Step = Work | Append | Await | Growth | Person
+
+
+@dataclass(slots=True)
+class Attempt:
+    """The steps of one attempt, and how it failed, if so."""
+
+    steps: list[Step] = field(default_factory=list)
+    failure: Failure | None = None
+
+
+@dataclass(slots=True)
+class Scripted:
+    """One node. `whole` is False for one that was cut off: its times are lower bounds.
+
+    `rejects`: branches whose values its join for valid ones did not take. `skipped`: it left itself
+    out on purpose. `default`: a default stood in for its failure. `fallback` ran in its place.
+    """
+
+    info: NodeInfo
+    attempts: list[Attempt] = field(default_factory=list)
+    whole: bool = False
+    rejects: set[NodeId] = field(default_factory=set)
+    skipped: bool = False
+    default: bool = False
+    fallback: Scripted | None = None
+    retry_delay_s: float = 0.5
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A run that can be played again: its nodes in declared order, limits, and what it came to.
+
+    `every` are all its nodes, those appended on the way too.
+    """
+
+    flow: str
+    nodes: tuple[Scripted, ...]
+    limits: Mapping[str, int]
+    wall_s: float
+    every: Mapping[NodeId, Scripted] = field(repr=False)
