@@ -61,8 +61,6 @@ def read_cassette(path: Path) -> Story:
             if path.stat().st_size > _MOST_BYTES:
                 raise SourceError("a cassette has at most 1 GiB", file=str(path))
             return _story(enumerate(_lines_of(file), 1), str(path))
-    except UnicodeDecodeError:
-        raise SourceError("not UTF-8 text", file=str(path), hint=_HINT) from None
     except OSError as error:
         raise SourceError(f"cannot read it: {error.strerror}", file=str(path)) from None
 
@@ -114,7 +112,7 @@ def _story(lines: Iterator[tuple[int, str]], file: str) -> Story:
                 header = _header(line)
             else:
                 records.append(_numbered(line))
-    except (ValueError, TypeError, StoreError) as error:
+    except (ValueError, TypeError, RecursionError, StoreError) as error:
         said = error.message if isinstance(error, StoreError) else f"not a cassette: {error}"
         raise SourceError(said, file=file, line=max(1, place), hint=_HINT) from None
     if header is None:

@@ -1,4 +1,4 @@
-"""A new run that takes over what a recorded one came to, but for a node and what follows from it."""
+"""A new run that takes over what another came to, but for a node and what follows from it."""
 
 from __future__ import annotations
 

@@ -66,6 +66,14 @@ class Replay:
         """True when nothing differs."""
         return not self.differences and not self.drifts
 
+    def report(self, most: int = 20) -> str:
+        """What differs, in lines; the first `most` of each kind."""
+        lines = [f"{len(self.differences)} differences, {len(self.drifts)} other calls"]
+        lines += [f"  {drift}" for drift in self.drifts[:most]]
+        for each in self.differences[:most]:
+            lines += [f"  {each.what} {each.name}", f"    - {each.then}", f"    + {each.now}"]
+        return "\n".join(lines)
+
 
 def replay(story: Story, unit: Unit, *, strict: bool = False) -> Replay:
     """Repeat a run on `unit`, the workflow as it is now, and compare.
