@@ -80,7 +80,8 @@ class ModelStreamed:
 class ModelAnswered:
     """How a model call ended: with `completion`, or with `failure`.
 
-    `prompt_token_ids`: those of the prompt, where the client told.
+    `prompt_token_ids`: those of the prompt, where the client told. `retry_after_s`: after how long
+    a server that refused wants to be asked again, where it said so.
     """
 
     node: NodeId
@@ -90,6 +91,7 @@ class ModelAnswered:
     failure: Failure | None
     at_s: float
     prompt_token_ids: tuple[int, ...] = ()
+    retry_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,8 @@ class TestModels:
         assert stage.run(thrice(stage.model())) == there
 
     @pytest.mark.parametrize(
-        "error", [ModelUnavailable("down", hint="look"), ModelOverloaded("busy")]
+        "error",
+        [ModelUnavailable("down", hint="look"), ModelOverloaded("busy", retry_after_s=7.0)],
     )
     def test_failures_are_played_too(self, error: Any) -> None:
         tape = Tape()
@@ -111,6 +112,7 @@ class TestModels:
         with pytest.raises(type(error)) as raised:
             stage.run(ask(stage.model()))
         assert raised.value.failure() == error.failure()
+        assert getattr(raised.value, "retry_after_s", None) == getattr(error, "retry_after_s", None)
 
     def test_a_stream_that_broke_off_breaks_off_there(self) -> None:
         tape = Tape()

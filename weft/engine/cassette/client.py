@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
 from weft.core.calls import CallId, ModelAnswered, ModelCalled, ModelStreamed, ModelTold
-from weft.core.errors import Failure, convert
+from weft.core.errors import Failure, ModelOverloaded, convert
 from weft.core.ids import NodeId
 from weft.core.ports import (
     Capabilities,
@@ -153,14 +153,21 @@ class _Call:
 
     async def answered(self, completion: Completion) -> None:
         """Write the answer."""
-        await self._ended(completion, None)
+        await self._ended(completion)
 
     async def failed(self, error: Exception) -> None:
         """Write why there is none."""
-        await self._ended(None, convert(error).failure())
+        delay_s = error.retry_after_s if isinstance(error, ModelOverloaded) else None
+        await self._ended(None, convert(error).failure(), delay_s)
 
-    async def _ended(self, completion: Completion | None, failure: Failure | None) -> None:
-        event = ModelAnswered(*self._where(), completion, failure, self._book.now_s, self._prompt)
+    async def _ended(
+        self,
+        completion: Completion | None,
+        failure: Failure | None = None,
+        delay_s: float | None = None,
+    ) -> None:
+        where, now_s = self._where(), self._book.now_s
+        event = ModelAnswered(*where, completion, failure, now_s, self._prompt, delay_s)
         await self._book.write(event)
 
     def _note(self, piece: Delta | Prefilled) -> None:

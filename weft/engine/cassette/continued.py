@@ -22,6 +22,8 @@ from weft.core.values import AUTOREGRESSIVE, Completion, Message, Usage
 from weft.engine.cassette.book import Known, Piece
 
 _MOST_DROPPED: Final = 8
+_HALF: Final = "\ufffd"
+"""Stands for bytes that are no text: a model that reads it reads something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +80,11 @@ async def continued(
     if known is None or known.ended is not None or not _may_go_on(request, known.pieces):
         return None
     able = await client.capabilities()
-    return await _by_ids(client, able, request, known.pieces) or await _by_messages(
-        client, able, request, known.pieces
-    )
+    if able.prompt_token_ids and _is_whole(known.pieces):
+        prompt = await _prompt(client, request, known.pieces)
+        if prompt:
+            return await _by_ids(client, prompt, request, known.pieces)
+    return await _by_messages(client, able, request, known.pieces)
 
 
 def _may_go_on(request: ModelRequest, pieces: tuple[Piece, ...]) -> bool:
@@ -95,21 +99,25 @@ def _may_go_on(request: ModelRequest, pieces: tuple[Piece, ...]) -> bool:
     )
 
 
-async def _by_ids(
-    client: ModelClient, able: Capabilities, request: ModelRequest, pieces: tuple[Piece, ...]
-) -> Continued | None:
-    if not able.prompt_token_ids or not _is_whole(pieces):
-        return None
+async def _prompt(
+    client: ModelClient, request: ModelRequest, pieces: tuple[Piece, ...]
+) -> tuple[int, ...]:
+    """The token ids of the prompt; none where nobody can tell."""
     told = [piece.prompt_token_ids for _, piece in pieces if isinstance(piece, Prefilled)]
     prompt = request.prompt_token_ids or next(iter(told), ())
+    if prompt or not isinstance(client, Tokenizing):
+        return prompt
+    return await client.encode_chat(request.messages)
+
+
+async def _by_ids(
+    client: ModelClient, prompt: tuple[int, ...], request: ModelRequest, pieces: tuple[Piece, ...]
+) -> Continued | None:
     if isinstance(client, Tokenizing):
-        prompt = prompt or await client.encode_chat(request.messages)
         pieces = await _readable(client, pieces)
-    if not prompt or not _deltas(pieces):
-        return None
     ids = _ids(pieces)
     sampling = _fewer(request.sampling, len(ids))
-    if sampling is None:
+    if not ids or sampling is None:
         return None
     rest = replace(request, messages=(), prompt_token_ids=prompt + ids, sampling=sampling)
     return Continued(pieces, rest, len(ids), True)
@@ -118,9 +126,9 @@ async def _by_ids(
 async def _by_messages(
     client: ModelClient, able: Capabilities, request: ModelRequest, pieces: tuple[Piece, ...]
 ) -> Continued | None:
-    if not able.continuation or not request.messages:
-        return None
     text = "".join(delta.text for delta in _deltas(pieces))
+    if not able.continuation or not request.messages or _HALF in text:
+        return None
     whole = _is_whole(pieces)
     received = len(_ids(pieces))
     if not whole:

@@ -22,6 +22,7 @@ from weft.core.ports.journal import Record
 from weft.engine.cassette.book import CallBook, Confirmation, Known
 from weft.engine.cassette.failure import raised
 from weft.engine.cassette.memory import CallMemory
+from weft.engine.cassette.redaction import Redactor
 
 _NOT_BEGUN: Final = (NotDone, ToolArgumentError, ToolNotFound, BuildError)
 
@@ -76,7 +77,7 @@ def settled(book: CallBook, node: NodeId, call: CallId, name: str) -> Known | Co
         return known
     said = book.confirmed(node, call)
     if said is None:
-        raise _unknown(known, node, name)
+        raise _unknown(known, node, name, book.redactor)
     return said if said.kind == "done" else None
 
 
@@ -88,7 +89,7 @@ def value_of(known: Known) -> Any:
     return known.ended.value
 
 
-def _unknown(known: Known, node: NodeId, name: str) -> WeftError:
+def _unknown(known: Known, node: NodeId, name: str, redactor: Redactor) -> WeftError:
     ended = known.ended
     if known.is_lost:
         return EffectUnknown(
@@ -96,6 +97,7 @@ def _unknown(known: Known, node: NodeId, name: str) -> WeftError:
             hint=f"resume with --confirm {node}=done, or have the tool return plain data",
         )
     why = f": {ended.failure}" if ended is not None and ended.failure is not None else ""
+    why = redactor.text(why)
     return EffectUnknown(
         f"nobody knows whether {name} was carried out when it was last called{why}",
         hint=f"find out, then resume with --confirm {node}=done, or {node}=repeat",

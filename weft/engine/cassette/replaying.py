@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from weft.core.calls import ModelAnswered, ToolReturned
-from weft.core.errors import CassetteMiss, WeftError
+from weft.core.errors import CassetteMiss, ModelOverloaded, WeftError
 from weft.core.ports import (
     Capabilities,
     Clock,
@@ -131,7 +131,10 @@ class ReplayingClient:
             raise await self._player.cut_off(what)
         await self._player.until(known.ended.at_s)
         if known.ended.failure is not None:
-            raise raised(known.ended.failure)
+            error = raised(known.ended.failure)
+            if isinstance(error, ModelOverloaded):
+                error.retry_after_s = known.ended.retry_after_s
+            raise error
         assert known.ended.completion is not None
         return known.ended.completion
 
