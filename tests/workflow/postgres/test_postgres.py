@@ -1,0 +1,191 @@
+"""What a journal in PostgreSQL does beyond the conformance suite, on a real server."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from tests.engine.journal.lines import RUN, header, large, line, read
+from tests.postgres_server import PostgresServer, postgres_server
+from weft.core.errors import RunBusy, StoreError
+from weft.core.ids import RunId
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed (extra `postgres`)")
+
+from weft.workflow.postgres import PostgresJournal  # noqa: E402
+from weft.workflow.postgres.schema import MIGRATIONS, prepare  # noqa: E402
+
+HOLDER = """
+import sys
+from tests.engine.journal.lines import RUN, header, line
+from weft.workflow.postgres import PostgresJournal
+journal = PostgresJournal(sys.argv[1])
+claim = journal.begin(header())
+number = 0
+while True:
+    number += 1
+    journal.append(RUN, [line(number)])
+    print(number, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture
+def dsn(server: PostgresServer) -> str:
+    return server.database()
+
+
+def test_a_killed_process_loses_its_claim_and_nothing_it_wrote(dsn: str) -> None:
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", HOLDER, dsn], stdout=subprocess.PIPE, text=True
+        ) as holder,
+        closing(PostgresJournal(dsn)) as journal,
+    ):
+        assert holder.stdout is not None
+        for _ in range(20):
+            written = int(holder.stdout.readline())
+        assert journal.summary(RUN).standing == "running"
+        with pytest.raises(RunBusy, match=f"process {holder.pid} on "):
+            journal.claim(RUN)
+        with pytest.raises(RunBusy):
+            journal.prune(runs=[RUN])
+        holder.send_signal(signal.SIGKILL)
+        written += len(holder.stdout.read().split())
+        holder.wait()
+        _until_free(journal)
+        records = read(journal)
+        assert len(records) in (written, written + 1)  # killed before it could say so
+        assert records == [line(number) for number in range(1, len(records) + 1)]
+        journal.append(RUN, [line(0)])
+        assert not journal.check()
+
+
+def _until_free(journal: PostgresJournal) -> None:
+    for _ in range(2000):  # the server sees the end of the connection a moment later
+        try:
+            journal.claim(RUN)
+            return
+        except RunBusy:
+            continue
+    pytest.fail("the run is still held")
+
+
+def test_a_lost_connection_is_told_and_ends_the_claim(dsn: str) -> None:
+    with closing(PostgresJournal(dsn)) as journal, closing(PostgresJournal(dsn)) as other:
+        journal.begin(header())
+        journal.append(RUN, [line(1)])
+        with psycopg.connect(dsn, autocommit=True) as db:
+            db.execute(
+                "SELECT pg_terminate_backend(%s)", (journal._db.info.backend_pid,)
+            ).fetchone()
+
+        def write() -> None:
+            for _ in range(100):  # the server ends the session a moment later
+                journal.append(RUN, [line(2)])
+
+        with pytest.raises(StoreError, match="cannot be reached"):
+            write()
+        with pytest.raises(StoreError, match="claimed"):
+            journal.append(RUN, [line(3)])
+        assert other.summary(RUN).standing == "interrupted"
+        journal.claim(RUN)
+        assert read(journal)[0] == line(1)
+        assert line(3) not in read(journal)
+
+
+def test_another_process_is_heard(dsn: str) -> None:
+    with closing(PostgresJournal(dsn)) as one, closing(PostgresJournal(dsn)) as two:
+        one.begin(header())
+        before = two.version()
+        assert two.version() == before
+        one.append(RUN, [line(1)])
+        assert two.version() != before
+        assert read(two) == [line(1)]
+
+
+def test_journals_in_two_schemas_do_not_meet(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as db:
+        db.execute("CREATE SCHEMA team")
+    with (
+        closing(PostgresJournal(dsn)) as one,
+        closing(PostgresJournal(f"{dsn}&options=-csearch_path%3Dteam")) as two,
+    ):
+        one.begin(header())
+        two.begin(header())
+        two.append(RUN, [line(2)])
+        assert read(one) == []
+        assert read(two) == [line(2)]
+
+
+def test_processes_that_keep_the_same_values_do_not_block_each_other(dsn: str) -> None:
+    failures: list[Exception] = []
+
+    def write(run: RunId) -> None:
+        try:
+            with closing(PostgresJournal(dsn)) as journal:
+                journal.begin(header(run))
+                for number in range(30):
+                    journal.append(run, [large(number), large(number + 1), large(29 - number)])
+        except Exception as error:
+            failures.append(error)
+
+    runs = [RunId(f"run-{number}") for number in range(4)]
+    threads = [threading.Thread(target=write, args=(run,)) for run in runs]
+    with closing(PostgresJournal(dsn)) as journal:
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            journal.prune(runs=[])
+        for thread in threads:
+            thread.join()
+        assert not failures
+        assert not journal.check()
+        assert all(len(read(journal, run)) == 90 for run in runs)
+
+
+def test_tables_of_a_newer_weft_are_refused(dsn: str) -> None:
+    PostgresJournal(dsn).close()
+    with psycopg.connect(dsn, autocommit=True) as db:
+        newer = [*MIGRATIONS, ["ALTER TABLE weft_runs ADD COLUMN label text"]]
+        prepare(db, "the journal", newer)
+        prepare(db, "the journal", newer)
+        assert db.execute("SELECT label FROM weft_runs").fetchall() == []
+    with pytest.raises(StoreError, match=r"has format 2.*newer"):
+        PostgresJournal(dsn)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["postgresql://ann:hunter2@127.0.0.1:1/none", "host=/nowhere password=hunter2", "hunter2"],
+)
+def test_what_cannot_be_reached_shows_no_password(address: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        PostgresJournal(address)
+    assert "address" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_journal_that_may_not_be_written_is_told(dsn: str) -> None:
+    with closing(PostgresJournal(dsn)) as journal:
+        journal.begin(header())
+        journal._db.execute("SET default_transaction_read_only = on")
+        with pytest.raises(StoreError, match="cannot be written"):
+            journal.append(RUN, [line(1)])
+        journal._db.execute("SET default_transaction_read_only = off")
+        journal.append(RUN, [line(1)])
+        assert read(journal) == [line(1)]
+        journal.close()
+        with pytest.raises(StoreError, match="closed"):
+            journal.runs()

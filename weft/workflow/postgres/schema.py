@@ -1,0 +1,64 @@
+"""The tables of a journal in PostgreSQL, their version, and the way from each to the next.
+
+Does not know what is in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, LiteralString
+
+import psycopg
+
+from weft.core.errors import StoreError
+
+OURS = 0x77656674  # "weft" in ASCII: the first key of our advisory locks
+CHANGED = "weft_journal"
+Connection = psycopg.Connection[tuple[Any, ...]]
+MIGRATIONS: Sequence[Sequence[LiteralString]] = (
+    (
+        """CREATE TABLE weft_runs (no integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        id text NOT NULL UNIQUE, flow text NOT NULL, wall text NOT NULL,
+        ended_wall text NOT NULL DEFAULT '', part integer NOT NULL DEFAULT 1, status text,
+        header bytea NOT NULL)""",
+        # `seq`: the number of the last record in the body.
+        """CREATE TABLE weft_batches (run integer NOT NULL REFERENCES weft_runs ON DELETE CASCADE,
+        seq bigint NOT NULL, part integer NOT NULL, body bytea NOT NULL, PRIMARY KEY (run, seq))""",
+        "CREATE TABLE weft_blobs (digest bytea PRIMARY KEY, body bytea NOT NULL)",
+        """CREATE TABLE weft_asking (no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        run integer NOT NULL REFERENCES weft_runs ON DELETE CASCADE, node text NOT NULL)""",
+        "CREATE INDEX ON weft_asking (run)",
+        """CREATE TABLE weft_letters (no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        run integer NOT NULL REFERENCES weft_runs ON DELETE CASCADE, node text,
+        taken boolean NOT NULL DEFAULT false, body bytea NOT NULL)""",
+        "CREATE INDEX ON weft_letters (run)",
+        # What is in there is compressed, or too short for it.
+        "ALTER TABLE weft_blobs ALTER body SET STORAGE EXTERNAL",
+        "ALTER TABLE weft_batches ALTER body SET STORAGE EXTERNAL",
+    ),
+)
+"""The statements that lead from version N, counted from 0, to N + 1. Only ever add to it."""
+
+
+def prepare(db: Connection, where: str, migrations: Sequence[Sequence[LiteralString]]) -> None:
+    """Make the tables, or bring them up to date. Raises: `StoreError` for those of a newer weft."""
+    with db.transaction():
+        db.execute("SELECT pg_advisory_xact_lock(%s, 0)", (OURS,))
+        if db.execute("SELECT to_regclass('weft_version')").fetchone() == (None,):
+            db.execute("CREATE TABLE weft_version (version integer NOT NULL)")
+            db.execute("INSERT INTO weft_version VALUES (0)")
+        version = int(one(db, "SELECT max(version) FROM weft_version"))
+        if version > len(migrations):
+            told = f"{where} has format {version}, this weft knows {len(migrations)}"
+            raise StoreError(told, hint="use the weft that wrote it, or a newer one")
+        for step in migrations[version:]:
+            for statement in step:
+                db.execute(statement)
+        if version < len(migrations):
+            db.execute("UPDATE weft_version SET version = %s", (len(migrations),))
+
+
+def one(db: Connection, query: LiteralString, *parameters: object) -> Any:
+    """The one value that a query gives; None when it gives no row."""
+    row = db.execute(query, parameters).fetchone()
+    return None if row is None else row[0]
