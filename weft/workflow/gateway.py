@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from weft.core.errors import DuplicateName, ServeError, UnknownReference
 from weft.core.ports import ModelClient
+from weft.core.ports.journal import Journal
 from weft.decoding.diffusion.guard.priors import PriorLimits
 from weft.serving.local import LocalModel
 from weft.serving.moderation import ModeratedModel
@@ -14,6 +15,7 @@ from weft.workflow.as_model import EXTRA_FIELDS, FlowModel
 from weft.workflow.document.defects import closest
 from weft.workflow.flow import Flow
 from weft.workflow.models import Models
+from weft.workflow.people import JournalPeople
 from weft.workflow.thought_model import ThoughtModel
 from weft.workflow.unit import Unit
 
@@ -34,7 +36,8 @@ class WorkflowGateway:
         await gateway.serve(lambda: print(gateway.address))
 
     `models` of the workflows, by the names that they declare, are served as they are, too: those
-    that think, for example. `progress` and `report`: see `FlowModel` and `Gateway`.
+    that think, for example. `progress` and `report`: see `FlowModel` and `Gateway`. With `journal`,
+    clients can answer what the runs in it ask; whoever gives it closes it.
 
     Raises: `BuildError` when a workflow is not right, asks a person, or has the name of another.
     """
@@ -47,6 +50,7 @@ class WorkflowGateway:
         models: Sequence[str] = (),
         progress: bool = False,
         report: Report | None = None,
+        journal: Journal | None = None,
     ) -> None:
         names = [flow.name for flow in flows]
         _check_names(names, "workflows")
@@ -63,7 +67,8 @@ class WorkflowGateway:
             Served(name, client, priors=PriorLimits() if _diffuses(client) else None)
             for name, client in zip(models, self._others, strict=True)
         ]
-        self._gateway = Gateway(served, options, report)
+        people = None if journal is None else JournalPeople(journal)
+        self._gateway = Gateway(served, options, report, people)
         self._draining = asyncio.Event()
 
     @property

@@ -6,11 +6,17 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 
 from weft.core.fakes import FakeClock
 from weft.serving.gateway.problem import Refused
 from weft.serving.gateway.reading import read_json
+
+
+def headers(length: str | None = None) -> Headers:
+    said = {} if length is None else {"content-length": length}
+    return Headers({"content-type": "application/json", **said})
 
 
 def read(
@@ -28,7 +34,7 @@ def read(
 
     async def main() -> Any:
         try:
-            return await read_json(receive, length, most, within_s=5)
+            return await read_json(receive, headers(length), most, within_s=5)
         finally:
             read.taken = len(given) - len(waiting)  # type: ignore[attr-defined]
 
@@ -72,7 +78,7 @@ def test_a_client_that_hangs_up_is_told_nothing() -> None:
         return {"type": "http.disconnect"}
 
     with pytest.raises(ClientDisconnect):
-        FakeClock().run(read_json(receive, None, 10, within_s=5))
+        FakeClock().run(read_json(receive, headers(), 10, within_s=5))
 
 
 @pytest.mark.parametrize(
@@ -107,6 +113,6 @@ def test_a_large_body_is_read_too() -> None:
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": body, "more_body": False}
 
-        return await read_json(receive, str(len(body)), 2**22, within_s=5)
+        return await read_json(receive, headers(str(len(body))), 2**22, within_s=5)
 
     assert asyncio.run(main()) == ["x" * 1000] * 400

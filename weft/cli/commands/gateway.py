@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug
+from weft.cli.commands.options import Debug, JournalPlace
 from weft.cli.complaint import complaints
 from weft.cli.given import seconds
 
@@ -81,6 +82,11 @@ def gateway(
     progress: Annotated[
         bool, typer.Option("--progress", help="Stream which nodes have ended, as reasoning.")
     ] = False,
+    answers: Annotated[
+        bool,
+        typer.Option("--answers", help="Let clients answer what recorded runs ask: see the docs."),
+    ] = False,
+    journal: JournalPlace = None,
     no_warm: Annotated[
         bool, typer.Option("--no-warm", help="Load models with the first request that needs them.")
     ] = False,
@@ -93,6 +99,7 @@ def gateway(
         from weft.cli.hosting import hosted, request_line
         from weft.workflow import load
         from weft.workflow.gateway import GatewayOptions, WorkflowGateway
+        from weft.workflow.journals import open_journal
 
         options = GatewayOptions(
             host=host,
@@ -105,15 +112,17 @@ def gateway(
             timeout_s=timeout_s,
             drain_s=drain_s,
         )
-        serving = WorkflowGateway(
-            [load(file) for file in files],
-            options,
-            models=models or (),
-            progress=progress,
-            report=None if quiet else request_line,
-        )
-        serving.bind()
-        code = asyncio.run(hosted(serving, warm=not no_warm, with_key=options.keys is not None))
+        with closing(open_journal(journal)) if answers else nullcontext() as opened:
+            serving = WorkflowGateway(
+                [load(file) for file in files],
+                options,
+                models=models or (),
+                progress=progress,
+                report=None if quiet else request_line,
+                journal=opened,
+            )
+            serving.bind()
+            code = asyncio.run(hosted(serving, warm=not no_warm, with_key=options.keys is not None))
     raise typer.Exit(code)
 
 

@@ -20,6 +20,7 @@ from weft.serving.gateway.door import Door
 from weft.serving.gateway.exchange import Exchange, Report
 from weft.serving.gateway.metrics import CONTENT_TYPE, Metrics
 from weft.serving.gateway.options import GatewayOptions
+from weft.serving.gateway.people import People, PeopleEndpoints
 from weft.serving.gateway.problem import Problem, Refused, problem_of
 from weft.serving.gateway.served import Served
 
@@ -27,10 +28,14 @@ _OWN_HEADERS = ["authorization", "content-type", "x-request-id", "x-weft-timeout
 
 
 class GatewayApp:
-    """An ASGI application that serves `models`, by name."""
+    """An ASGI application that serves `models`, by name; with `people` what runs ask, too."""
 
     def __init__(
-        self, models: Mapping[str, Served], options: GatewayOptions, report: Report | None = None
+        self,
+        models: Mapping[str, Served],
+        options: GatewayOptions,
+        report: Report | None = None,
+        people: People | None = None,
     ) -> None:
         self._models = models
         self._admission = Admission(options.max_concurrent, options.max_waiting)
@@ -44,6 +49,12 @@ class GatewayApp:
             Route("/healthz", self._health, methods=["GET"]),
             Route("/metrics", self._counted, methods=["GET"]),
         ]
+        if people is not None:
+            asked = PeopleEndpoints(people, options)
+            routes += [
+                Route("/v1/runs/{run:path}/questions", asked.questions, methods=["GET"]),
+                Route("/v1/runs/{run:path}/answers", asked.answer, methods=["POST"]),
+            ]
         inner = Starlette(
             routes=routes,
             exception_handlers={HTTPException: _http_problem, Exception: _problem},

@@ -58,14 +58,8 @@ class ChatEndpoint:
 
     async def _asked(self, headers: Headers, receive: Receive, exchange: Exchange) -> Asked:
         timeout_s = _timeout_s(headers.get(_TIMEOUT_HEADER), self._options.timeout_s)
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            message = "send JSON, with the header Content-Type: application/json"
-            raise Refused(Problem(415, message))
         raw = await read_json(
-            receive,
-            headers.get("content-length"),
-            self._options.max_body_bytes,
-            self._options.body_timeout_s,
+            receive, headers, self._options.max_body_bytes, self._options.body_timeout_s
         )
         body = chat_body(raw)
         served = served_model(self._models, body.model)

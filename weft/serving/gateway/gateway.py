@@ -17,6 +17,7 @@ from weft.serving.connection import PatientConnection
 from weft.serving.gateway.app import GatewayApp
 from weft.serving.gateway.exchange import Report
 from weft.serving.gateway.options import GatewayOptions
+from weft.serving.gateway.people import People
 from weft.serving.gateway.served import Served
 
 _LONGEST_HEADERS = 64 * 1024
@@ -31,7 +32,8 @@ class Gateway:
         gateway.bind()
         await gateway.serve(lambda: print(gateway.address))
 
-    `report` is told of every request that has ended. Raises: `DuplicateName`.
+    `report` is told of every request that has ended; `people` has what recorded runs ask. Raises:
+    `DuplicateName`.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Gateway:
         models: Sequence[Served],
         options: GatewayOptions | None = None,
         report: Report | None = None,
+        people: People | None = None,
     ) -> None:
         self._models = {served.name: served for served in models}
         if len(self._models) < len(models):
@@ -47,6 +50,7 @@ class Gateway:
             raise DuplicateName(f"two models are called {twice!r}", hint="rename one")
         self._options = options or GatewayOptions()
         self._report = report
+        self._people = people
         self._socket: socket.socket | None = None
         self._draining = asyncio.Event()
 
@@ -90,7 +94,7 @@ class Gateway:
         if self._socket is None:
             self.bind()
         assert self._socket is not None
-        app = GatewayApp(self._models, self._options, self._report)
+        app = GatewayApp(self._models, self._options, self._report, self._people)
         server = QuietServer(self._config(app), ready)
         serving = asyncio.create_task(server.serve(sockets=[self._socket]))
         draining = asyncio.create_task(self._draining.wait())

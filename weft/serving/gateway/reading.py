@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive
 
@@ -17,11 +18,15 @@ _LARGE_BYTES = 256 * 1024
 _DISCARDED_TIMES = 8
 
 
-async def read_json(receive: Receive, length: str | None, most_bytes: int, within_s: float) -> Any:
-    """The JSON value of the body; `length` is what the header `Content-Length` says.
+async def read_json(receive: Receive, headers: Headers, most_bytes: int, within_s: float) -> Any:
+    """The JSON value of the body of a request with these headers.
 
-    Raises: `Refused` with 400, 408 or 413, `ClientDisconnect`.
+    Raises: `Refused` with 400, 408, 413 or 415, `ClientDisconnect`.
     """
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        message = "send JSON, with the header Content-Type: application/json"
+        raise Refused(Problem(415, message))
+    length = headers.get("content-length")
     try:
         async with asyncio.timeout(within_s):
             body = await _body(receive, length, most_bytes)
