@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from transformers import AutoTokenizer
 
 from tests.decoding.speculative.rows import SHAPINGS, alone, plain
 from weft.decoding.network.network import Network
+from weft.decoding.speculative.law import Shaping
 from weft.decoding.speculative.loop import Limits
 from weft.decoding.speculative.presets import made
 
@@ -25,8 +27,19 @@ QUESTION = "Name three things that a library has, and say what each is for."
         ("lexical_units_verified", 1.1),
     ],
 )
+@pytest.mark.parametrize(
+    "shapings",
+    [
+        pytest.param(SHAPINGS[:1], id="greedy"),
+        pytest.param(SHAPINGS, id="both", marks=pytest.mark.slow),
+    ],
+)
 def test_the_text_of_a_real_model_stays(
-    smollm2: Path, smollm2_network: Network, name: str, tokens_per_pass: float
+    smollm2: Path,
+    smollm2_network: Network,
+    name: str,
+    tokens_per_pass: float,
+    shapings: Sequence[Shaping],
 ) -> None:
     network = smollm2_network
     tokenizer = AutoTokenizer.from_pretrained(smollm2, local_files_only=True)
@@ -36,7 +49,7 @@ def test_the_text_of_a_real_model_stays(
     method = made(name, network, {})
     limits = Limits(24, network.habits.end_ids)
     tokens, forwards = 0, 0
-    for shaping in SHAPINGS:
+    for shaping in shapings:
         text, decoding = alone(network, prompt, method, shaping, 3, limits)
         assert text == plain(network, prompt, shaping, 3, limits)
         assert decoding.speculation.fallback is None

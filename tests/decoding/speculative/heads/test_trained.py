@@ -32,6 +32,7 @@ from weft.decoding.train.frame import Schedule, Trainer
 
 PROMPTS = [[5, 6, 7, 8], [60, 61], [100, 3, 9, 10, 11], [40], [200, 201, 202]]
 LIMITS = Limits(48)
+SHORT = Limits(24)
 SMALL = {"heads": 3, "tokens": 300, "prompts": 3, "ahead": 3, "points": 16}
 GREEDY = Shaping(0.0)
 LOSSLESS = {"medusa": {}, "ppd": {}, "pass": {}, "pass, everywhere": {"below": "every"}}
@@ -82,15 +83,15 @@ def test_the_text_is_the_plain_one(shop: Workshop, case: str, shaping: Shaping) 
     name = case.split(",")[0]
     method = made(name, shop.network, {**shop.options(name), **LOSSLESS[case]})
     expected = [
-        plain(shop.network, prompt, shaping, seed, LIMITS) for seed, prompt in enumerate(PROMPTS)
+        plain(shop.network, prompt, shaping, seed, SHORT) for seed, prompt in enumerate(PROMPTS)
     ]
     singly = []
     for seed, prompt in enumerate(PROMPTS):
-        text, decoding = alone(shop.network, prompt, method, shaping, seed, LIMITS)
+        text, decoding = alone(shop.network, prompt, method, shaping, seed, SHORT)
         assert decoding.speculation.fallback is None
         singly.append(text)
     assert singly == expected
-    assert together(shop.network, PROMPTS, method, shaping, LIMITS) == expected
+    assert together(shop.network, PROMPTS, method, shaping, SHORT) == expected
 
 
 @pytest.mark.parametrize("case", LOSSLESS)
