@@ -1,0 +1,226 @@
+"""Recorded runs on the command line: `runs`, `resume`, `answer`, `replay`, `diff`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from tests.cli.hostile import ALL, FORBIDDEN
+from weft.cli.main import app
+from weft.workflow.journals import open_journal
+
+TOOLS = '''
+import weft
+
+@weft.tool(effect="once")
+def pay(amount: int) -> str:
+    """Pay."""
+    with open("ledger", "a") as ledger:
+        ledger.write(f"{amount}\\n")
+    return f"paid {amount}"
+
+@weft.tool
+def echo(text: str) -> str:
+    """Say it again."""
+    return text
+
+def double(values: list[int]) -> int:
+    return 2 * sum(values)
+'''
+FLOW = """
+name: bill
+inputs: {prices: {type: array, items: {type: integer}, default: [1, 2]}}
+tools: {pay: "./tools.py:pay", echo: "./tools.py:echo"}
+nodes:
+  total: {reduce: "./tools.py:double", over: "{{ prices }}"}
+  sure: {ask: "Pay {{ total }}?", schema: boolean}
+  why: {ask: "Why?"}
+  paid: {when: "{{ sure }}", tool: pay, with: {amount: "{{ total }}"}}
+outputs: {paid: "{{ paid }}: {{ why }}"}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WEFT_JOURNAL", str(tmp_path / "own" / "journal.sqlite"))
+    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    (tmp_path / "tools.py").write_text(TOOLS)
+    (tmp_path / "bill.yaml").write_text(FLOW)
+    return tmp_path
+
+
+def weft(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def data(*words: str) -> Any:
+    return json.loads(weft(*words, "--json").stdout)
+
+
+def test_a_run_that_asks_is_answered_and_resumed(folder: Path) -> None:
+    ran = weft("run", "bill.yaml", "--run-id", "first")
+    assert ran.exit_code == 4
+    assert "weft answer first sure VALUE" in ran.stderr
+    assert "resume it with `weft resume first`" in ran.stderr
+    listed = data("runs")
+    assert [(run["run"], run["standing"]) for run in listed] == [("first", "asking")]
+    assert sorted(listed[0]["asking"]) == ["sure", "why"]
+    assert "asking" in weft("runs").stdout
+    shown = weft("runs", "show", "last").stdout
+    assert "weft answer first sure VALUE   (y or n)" in shown
+    assert weft("answer", "first", "sure", "perhaps").exit_code == 2
+    assert weft("answer", "first", "other", "x").exit_code == 2
+    assert "go on with: weft resume first" in weft("answer", "first", "sure", "y").stdout
+    resumed = weft("resume", "--answer", "why=because")
+    assert resumed.exit_code == 0, resumed.output
+    assert "paid 6: because" in resumed.stdout
+    assert "pay   paid  " in resumed.stderr
+    assert "done" in resumed.stderr
+    assert (folder / "ledger").read_text() == "6\n"
+    assert data("runs")[0]["standing"] == "succeeded"
+    once = data("runs", "show", "first")["once"]
+    assert [(call["tool"], call["done"]) for call in once] == [("pay", "done")]
+    again = weft("resume", "first")
+    assert again.exit_code == 2
+    assert "has succeeded" in again.stderr
+
+
+def test_a_run_is_replayed_here_and_from_a_file_elsewhere(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert weft("run", "bill.yaml", "--answer", "sure=y", "--answer", "why=so").exit_code == 0
+    assert weft("replay").stdout == "identical: 4 nodes\n"
+    assert weft("runs", "export", "last", "bill.cassette").exit_code == 0
+    other = tmp_path_factory.mktemp("other")
+    (folder / "bill.cassette").rename(other / "bill.cassette")
+    (folder / "bill.yaml").rename(other / "renamed.yaml")
+    (folder / "tools.py").rename(other / "tools.py")
+    monkeypatch.chdir(other)
+    monkeypatch.setenv("WEFT_JOURNAL", str(other / "journal.sqlite"))
+    without = weft("replay", "bill.cassette")
+    assert without.exit_code == 2
+    assert "--file" in without.stderr
+    assert data("replay", "bill.cassette", "--file", "renamed.yaml")["identical"] == 4
+    assert weft("runs", "import", "bill.cassette").exit_code == 0
+    assert weft("runs", "import", "bill.cassette").exit_code == 1
+    assert weft("runs", "import", "bill.cassette", "--as", "mine").stdout == "imported mine\n"
+    assert weft("replay", "mine", "--file", "renamed.yaml", "--strict").exit_code == 0
+    assert not (other / "ledger").exists()
+
+
+def test_what_comes_out_differently_is_told(folder: Path) -> None:
+    weft("run", "bill.yaml", "--answer", "sure=y", "--answer", "why=so")
+    changed_text = FLOW.replace('"{{ total }}"', '"{{ total + 1 }}"')
+    (folder / "bill.yaml").write_text(changed_text.replace("{{ why }}", "{{ why }}!"))
+    changed = weft("replay")
+    assert changed.exit_code == 1
+    assert "asked otherwise  paid: the tool pay" in changed.stdout
+    assert "output paid" in changed.stdout
+    assert "paid 6: so!" in changed.stdout
+    assert data("replay")["ok"] is False
+
+
+def test_a_changed_workflow_is_refused_with_a_table(folder: Path) -> None:
+    weft("run", "bill.yaml", "--run-id", "first")
+    (folder / "bill.yaml").write_text(FLOW.replace("Why?", "Really why?"))
+    refused = weft("resume", "first", "--answer", "sure=y", "--answer", "why=so")
+    assert refused.exit_code == 2
+    assert "--accept-changes" in refused.stderr
+    assert '+  why: {ask: "Really why?"}' in refused.stderr
+    verdicts = [line.split() for line in refused.stderr.splitlines() if "changed" in line.split()]
+    assert verdicts[:2] == [["changed", "bill.yaml"], ["why", "changed"]]
+    accepted = weft(
+        "resume", "first", "--accept-changes", "--answer", "sure=y", "--answer", "why=so"
+    )
+    assert accepted.exit_code == 0, accepted.output
+    assert "total succeeded before" in accepted.stderr
+
+
+def test_a_part_runs_again_live(folder: Path) -> None:
+    weft("run", "bill.yaml", "--run-id", "first", "--answer", "sure=y", "--answer", "why=so")
+    (folder / "ledger").unlink()
+    forked = weft("replay", "first", "--from", "why", "--answer", "why=else")
+    assert forked.exit_code == 0, forked.output
+    assert "paid 6: else" in forked.stdout
+    assert not (folder / "ledger").exists()
+    newer = data("runs")[0]["run"]
+    assert data("runs", "show", newer)["settings"]["forked"] == "first"
+    compared = weft("diff", "first", newer)
+    assert compared.exit_code == 1
+    assert "-paid 6: so" in compared.stdout
+    assert "+paid 6: else" in compared.stdout
+    assert weft("diff", "first", "first").exit_code == 0
+    assert data("diff", "first", newer)["nodes"][2]["same"] is False
+    assert weft("replay", "first", "--from", "nothing").exit_code == 2
+
+
+def test_runs_are_listed_and_removed() -> None:
+    assert "no run is recorded" in weft("runs").stdout
+    for number in range(4):
+        weft(
+            "run", "bill.yaml", "--run-id", f"r{number}", "--answer", "sure=n", "--answer", "why=x"
+        )
+    assert [run["run"] for run in data("runs", "--limit", "2")] == ["r3", "r2"]
+    assert data("runs", "--flow", "other") == []
+    assert weft("runs", "prune").exit_code == 2
+    assert data("runs", "prune", "r1")["runs"] == ["r1"]
+    assert data("runs", "prune", "--keep", "1")["runs"] == ["r2", "r0"]
+    assert weft("runs", "prune", "--older-than", "30d", "--max-bytes", "1GB").exit_code == 0
+    assert weft("runs", "prune", "nothing").exit_code == 2
+    assert [run["run"] for run in data("runs")] == ["r3"]
+
+
+def test_nothing_is_recorded_where_that_is_asked_for(folder: Path) -> None:
+    answers = ("--answer", "sure=n", "--answer", "why=x")
+    assert weft("run", "bill.yaml", "--durability", "none", *answers).exit_code == 0
+    text = FLOW.replace("nodes:", "run: {durability: none}\nnodes:", 1)
+    (folder / "quiet.yaml").write_text(text)
+    assert weft("run", "quiet.yaml", *answers).exit_code == 0
+    assert not (folder / "own").exists()
+    assert weft("run", "quiet.yaml", "--durability", "exit", *answers).exit_code == 0
+    assert len(data("runs")) == 1
+    assert weft("run", "quiet.yaml", "--durability", "always", *answers).exit_code == 2
+    weft("run", "bill.yaml", "--journal", "elsewhere.sqlite", *answers)
+    assert len(data("runs", "--journal", "elsewhere.sqlite")) == 1
+
+
+def test_a_journal_that_cannot_be_used(folder: Path) -> None:
+    (folder / "own").write_text("a file")
+    failed = weft("run", "bill.yaml", "--answer", "sure=n")
+    assert failed.exit_code == 1
+    assert "WEFT_JOURNAL" in failed.stderr
+
+
+def test_hostile_records_print_as_text(folder: Path) -> None:
+    (folder / "tools.py").write_text(f"{TOOLS}\ndef evil() -> str:\n    return {ALL!r}\n")
+    (folder / "evil.yaml").write_text(
+        """
+name: evil
+nodes:
+  a: {call: "./tools.py:evil"}
+  b: {ask: "{{ a }}"}
+outputs: {o: "{{ a }} {{ b }}"}
+"""
+    )
+    weft("run", "evil.yaml", "--run-id", "one")
+    weft("resume", "one", "--answer", "b=x")
+    weft("run", "evil.yaml", "--run-id", "two", "--answer", "b=y")
+    weft("run", "evil.yaml", "--run-id", "three")
+    for words in ("runs", "runs show one", "runs show three", "diff one two", "replay one"):
+        shown = weft(*words.split())
+        assert not set(shown.output) & set(FORBIDDEN), words
+        assert "Traceback" not in shown.output
+
+
+def test_the_users_own_journal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WEFT_JOURNAL")
+    monkeypatch.setenv("WEFT_HOME", str(folder / "home"))
+    open_journal().close()
+    assert (folder / "home" / "journal.sqlite").stat().st_mode & 0o777 == 0o600
