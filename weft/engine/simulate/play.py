@@ -6,7 +6,7 @@ Nothing runs and nothing waits: a second of the run costs what its events cost.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Any
 
@@ -211,7 +211,7 @@ class Player:
         ends_otherwise = played(state).script.skipped or self._attempt(state).failure is not None
         return ends_otherwise or bool(self._steps[state])
 
-    def _children(self, state: NodeState, scripts: Sequence[Scripted]) -> list[Node]:
+    def _children(self, state: NodeState, scripts: Iterable[Scripted]) -> list[Node]:
         prefix = inside(state).prefix
         return [self._nodes.node(script, prefix) for script in scripts]
 

@@ -244,7 +244,7 @@ class _Reader:
                 for branch in branches:
                     ended_s = self._lives[branch].ended_s
                     if ended_s is not None and ended_s <= until_s and branch not in won:
-                        life.script.rejects.add(branch)
+                        life.script.rejects |= {branch}
 
     # -- calls -------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,6 +13,7 @@ from weft.core.values import Usage
 from weft.engine.node import Join
 
 CallKind = Literal["own", "tool", "model"]
+_NONE = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,9 @@ class Await:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The node appended nodes and paused until `results` of them were joined."""
+    """The node appended `nodes`, gone through once, and paused until `results` were joined."""
 
-    nodes: tuple[Scripted, ...]
+    nodes: Iterable[Scripted]
     results: tuple[NodeId, ...]
     join: Join
     width: int | None
@@ -90,12 +91,12 @@ class Scripted:
     info: NodeInfo
     attempts: list[Attempt] = field(default_factory=list)
     whole: bool = False
-    rejects: set[NodeId] = field(default_factory=set)
+    rejects: frozenset[NodeId] = frozenset()
     skipped: bool = False
     default: bool = False
     fallback: Scripted | None = None
     retry_delay_s: float = 0.5
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = _NONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Simulated runs beside real ones, and a million nodes that nobody ran."""

@@ -1,0 +1,97 @@
+"""`weft simulate`: a recorded run under other conditions."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from weft.cli.commands.options import AsJson, Debug, JournalPlace, Run
+from weft.cli.complaint import complaints
+
+HELP = """Predict what a recorded run would have taken under other conditions.
+
+Its own scheduler schedules the recorded durations again, in virtual time: joins, retries, limits
+and cancellations included. Nothing is called and nothing is spent.
+
+\b
+Examples:
+  weft simulate last --workers 8
+  weft simulate last --latency tool.search=x0.5 --model-speed x2
+  weft simulate last --fail search:0.1 --seeds 100
+  weft simulate last --advise
+"""
+
+
+def simulate(
+    run: Run,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="At most so many nodes at once; 0: no limit.", min=0),
+    ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CLASS=N", help="Slots of a model or a tool; 0: no limit."),
+    ] = None,
+    latency: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=xF|TIME",
+            help="Times as long, or a time: of tool.NAME, model.NAME, node.NAME, own.NAME.",
+        ),
+    ] = None,
+    model_speed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NAME=]xF", help="Models are so many times as fast."),
+    ] = None,
+    fail: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:P", help="Attempts of a tool, model or node fail so often."),
+    ] = None,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="So many runs; all but the first draw each time from those of the same code.",
+            min=1,
+            max=100_000,
+        ),
+    ] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="The first seed.")] = 0,
+    advise: Annotated[
+        bool, typer.Option("--advise", help="Name the three changes that would help most.")
+    ] = False,
+    as_json: AsJson = False,
+    journal: JournalPlace = None,
+    debug: Debug = False,
+) -> None:
+    """See `HELP`."""
+    with complaints(debug=debug, as_json=as_json):
+        from weft.cli.console import stdout
+        from weft.cli.runs.prediction import prediction_data, print_advice, print_prediction
+        from weft.engine import simulate as simulation
+        from weft.workflow.journals import open_journal
+        from weft.workflow.runs.find import find_run
+        from weft.workflow.simulating import changed, recorded
+
+        with closing(open_journal(journal)) as opened:
+            found = recorded(opened, find_run(opened, run))
+        change = changed(
+            found,
+            workers=workers,
+            limits=limit or (),
+            latencies=latency or (),
+            speeds=model_speed or (),
+            faults=fail or (),
+            seed=seed,
+        )
+        predicted = simulation.simulate(found, change, seeds=seeds)
+        advice = simulation.advise(found, change) if advise else None
+        if as_json:
+            typer.echo(json.dumps(prediction_data(predicted, advice)))
+            return
+        print_prediction(stdout(), predicted)
+        if advice is not None:
+            print_advice(stdout(), advice)

@@ -1,0 +1,80 @@
+"""What a simulation foretells, for people and as JSON. Simulates nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from weft.cli.text import clean, duration, money
+from weft.engine.simulate import Advice, Prediction
+
+_REASONS = 3
+
+
+def print_prediction(console: Console, found: Prediction) -> None:
+    """Recorded and predicted, side by side."""
+    low_s, high_s = found.spread_s
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_row("recorded", duration(found.recorded_s))
+    spread = (
+        "" if len(found.runs) == 1 else f" (10 % to 90 %: {duration(low_s)}, {duration(high_s)})"
+    )
+    table.add_row("predicted", f"{duration(found.wall_s)}{spread}")
+    table.add_row("", f"{found.speedup:.2f}x as fast")
+    if found.tokens:
+        table.add_row("tokens", f"{found.tokens:,.0f}")
+    if found.money:
+        table.add_row("cost", money(found.money))
+    statuses = ", ".join(f"{count} {status}" for status, count in found.statuses.most_common())
+    table.add_row("runs", statuses)
+    console.print(table)
+    reasons = dict.fromkeys(reason for run in found.runs for reason in run.reasons)
+    for reason in list(reasons)[:_REASONS]:
+        console.print(Text(f"  {clean(reason)}", "dim"))
+
+
+def print_advice(console: Console, advice: Sequence[Advice]) -> None:
+    """The best changes, a line for each."""
+    if not advice:
+        console.print("nothing that was tried would save half a percent")
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("change", overflow="fold")
+    table.add_column("predicted", justify="right", no_wrap=True)
+    table.add_column("saves", justify="right", no_wrap=True)
+    for one in advice:
+        table.add_row(Text(clean(one.words)), duration(one.wall_s), f"{one.saves:.0%}")
+    console.print(table)
+
+
+def prediction_data(found: Prediction, advice: Sequence[Advice] | None) -> dict[str, object]:
+    """Everything, with each simulated run."""
+    low_s, high_s = found.spread_s
+    data: dict[str, object] = {
+        "recorded_s": found.recorded_s,
+        "predicted_s": found.wall_s,
+        "p10_s": low_s,
+        "p90_s": high_s,
+        "speedup": found.speedup,
+        "tokens": found.tokens,
+        "money_usd": found.money,
+        "statuses": dict(found.statuses),
+        "runs": [
+            {
+                "seed": run.seed,
+                "status": run.status,
+                "wall_s": run.wall_s,
+                "tokens": run.usage.tokens,
+                "failed": list(run.failed),
+            }
+            for run in found.runs
+        ],
+    }
+    if advice is not None:
+        data["advice"] = [
+            {"change": one.words, "predicted_s": one.wall_s, "saves": one.saves} for one in advice
+        ]
+    return data
