@@ -13,15 +13,15 @@ from contextvars import ContextVar
 from typing import Final
 
 from weft.core.calls import CallId
-from weft.core.ids import NodeId, RunId
+from weft.core.ids import NodeId, RunId, in_any_attempt
 
 _LENGTH: Final = 32
 _KEY: ContextVar[str] = ContextVar("weft_idempotency_key", default="")
 
 
 def key_of(run: RunId, node: NodeId, call: CallId) -> str:
-    """32 hexadecimal digits, the same in every attempt and in a resumed run."""
-    content = f"{run}\0{node}\0{call}".encode("utf-8", "surrogatepass")
+    """32 hexadecimal digits, the same in every attempt, also of what the node is inside."""
+    content = f"{run}\0{in_any_attempt(node)}\0{call}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(content).hexdigest()[:_LENGTH]
 
 

@@ -23,6 +23,7 @@ RunId = NewType("RunId", str)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _COUNTS = re.compile(r"\[\d+\]|#\d+|~\d+")
+_ATTEMPT = re.compile(r"~\d+")
 _LAST_STEP = re.compile(r"(/[^/\[#~]+|\[\d+\]|#\d+|~\d+)\Z")
 
 
@@ -60,6 +61,11 @@ def parent_of(node: NodeId) -> NodeId | None:
 def stem(node: NodeId) -> str:
     """The id without its items, iterations and attempts: the same for all of them."""
     return _COUNTS.sub("", node)
+
+
+def in_any_attempt(node: NodeId) -> NodeId:
+    """The id without the attempts of what it is inside: the same place, however often tried."""
+    return NodeId(_ATTEMPT.sub("", node))
 
 
 def run_id(flow: str, inputs: Mapping[str, object], ordinal: int = 0) -> RunId:

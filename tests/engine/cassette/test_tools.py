@@ -191,6 +191,21 @@ class TestOnce:
         assert tape.run(tools.call("pay", PAY), attempt=2) == "3"
         assert ledger.paid == [3]
 
+    def test_so_does_an_attempt_of_what_the_node_is_inside(self) -> None:
+        tape, ledger = Tape(), Ledger("once")
+        tools = RecordingTools(ledger, tape.log())
+        for node in ("agent/s1", "agent~2/s1", "agent~3/s1"):
+            assert tape.run(tools.call("pay", PAY), node=node) == "3"
+        assert ledger.paid == [3]
+        tape.run(tools.call("pay", PAY), node="agent[2]/s1")
+        assert ledger.paid == [3, 3]
+        intent = tape.events[0]
+        said = {"agent~2/s1": Confirmation("done")}
+        again = RecordingTools(ledger, Tape().log([intent], said))
+        assert tape.run(again.call("pay", PAY), node="agent~3/s1") is None
+        [told, _] = once_calls(tape.events)
+        assert (told.node, told.done) == ("agent/s1", "done")
+
     def test_so_does_a_later_part_even_where_the_node_has_ended(self) -> None:
         tape = Tape()
         tape.run(RecordingTools(Ledger("once"), tape.log()).call("pay", PAY), attempt=2)
@@ -320,9 +335,15 @@ class TestKeys:
             for attempt in (1, 2):
                 with pytest.raises(ToolRaised):
                     tape.run(tools.call("pay", PAY), attempt=attempt)
-        assert len(ledger.keys) == 4
-        assert len(set(ledger.keys)) == 1
-        assert len(ledger.keys[0]) == 32
+        with pytest.raises(ToolRaised):
+            tape.run(tools.call("pay", PAY), node="in~2/pay")
+        with pytest.raises(ToolRaised):
+            tape.run(tools.call("pay", PAY), node="in/pay")
+        *outside, inside, first = ledger.keys
+        assert len(outside) == 4
+        assert len(set(outside)) == 1
+        assert len(first) == 32
+        assert inside == first != outside[0]
 
     def test_others_get_none_and_every_call_has_its_own(self) -> None:
         tape, ledger = Tape(), Ledger("idempotent")

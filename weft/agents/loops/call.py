@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from weft.agents.agent import Observation
 from weft.agents.loops.excerpt import excerpt, text_of
+from weft.agents.loops.unknown import stop_at_unknown
 from weft.agents.slots import resource_of
 from weft.agents.tools import tool_logs
 from weft.core.errors import AgentError, ToolArgumentError
@@ -40,7 +41,7 @@ async def call_all(
     The node `name` inside the scope of `context` holds one node per call (`s3` for number 3). A
     call that fails is an observation and no failure of the run.
 
-    Raises: `AgentError` when the calls could not be made at all.
+    Raises: `AgentError` when the calls could not be made at all; what `stop_at_unknown` raises.
     """
     place = inside(context.scope, name)
     nodes = tuple(
@@ -64,10 +65,12 @@ async def call_all(
     outcome = await context.outcome(place)
     if not outcome.ok:
         raise AgentError(f"no call was made: {outcome.failure or outcome.status}", node=place)
-    return tuple(
+    observed = tuple(
         Observation(call.number, call.tool, call.arguments, end)
         for call, end in zip(calls, outcome.value, strict=True)
     )
+    stop_at_unknown(observed)
+    return observed
 
 
 def calling(tools: ToolRunner, call: Call) -> Work:

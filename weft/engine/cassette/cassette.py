@@ -17,7 +17,7 @@ from weft.core.values import ToolSpec
 from weft.engine.cassette.book import CallIds, Known
 from weft.engine.cassette.digest import canonical_text, request_digest, tool_digest
 from weft.engine.cassette.drift import Drift, model_changes, tool_changes
-from weft.engine.cassette.memory import CallMemory
+from weft.engine.cassette.memory import CallMemory, OnceMemory
 from weft.engine.cassette.redaction import Redactor
 from weft.engine.place import Place
 
@@ -47,6 +47,7 @@ class Cassette:
         self._redactor = redactor or Redactor()
         self._on_drift = on_drift
         self._calls = CallMemory()
+        self._once_calls = OnceMemory()
         self._told: dict[str, Any] = {}
         self._listed: dict[str, tuple[ToolSpec, ...]] = {}
         self._ids = CallIds()
@@ -110,16 +111,14 @@ class Cassette:
             self._listed[record.source] = record.specs
         elif isinstance(record, get_args(CallEvent)):
             self._calls.add(record)
+            self._once_calls.add(record)
 
     def _exact(self, place: Place, call: CallId) -> Known | None:
         return self._calls.find(place.node, place.attempt, call)
 
     def _once(self, place: Place, call: CallId) -> Known | None:
         """A call that was not repeated in a later attempt."""
-        found = self._calls.latest(place.node, call)
-        if found is None or not isinstance(found.called, ToolCalled):
-            return None
-        return found if found.called.effect == "once" else None
+        return self._once_calls.find(place.node, call)
 
     def _other(
         self,

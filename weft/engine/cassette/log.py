@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, get_args
 
-from weft.core.calls import CallEvent, CallId, ModelTold, ToolCalled, ToolReturned, ToolsListed
+from weft.core.calls import CallEvent, CallId, ModelTold, ToolsListed
 from weft.core.events import NodeFinished
-from weft.core.ids import NodeId, RunId
+from weft.core.ids import NodeId, RunId, in_any_attempt
 from weft.core.ports.journal import Record
 from weft.engine.cassette.book import CallIds, Confirmation, Known
 from weft.engine.cassette.digest import canonical_text
-from weft.engine.cassette.memory import CallMemory
+from weft.engine.cassette.memory import CallMemory, OnceMemory
 from weft.engine.cassette.redaction import Redactor
 from weft.engine.place import Place
 
@@ -42,13 +42,13 @@ class CallLog:
         self._run = run
         self._now_s = now_s
         self._write = write
-        self._confirmed = dict(confirmed or {})
+        self._confirmed = {_anywhere(where): said for where, said in (confirmed or {}).items()}
         self._redactor = redactor or Redactor()
         self._log = log
         self._ids = CallIds()
         self._past = CallMemory()
-        self._once = CallMemory()
-        self._past_once = CallMemory()
+        self._once = OnceMemory()
+        self._past_once = OnceMemory()
         self._told: set[str] = set()
         for record in past:
             self._remember(record)
@@ -73,13 +73,14 @@ class CallLog:
         return self._redactor.restore(self._past.find(place.node, place.attempt, call))
 
     def once(self, node: NodeId, call: CallId) -> Known | None:
-        here = self._once.latest(node, call)
-        return here or self._redactor.restore(self._past_once.latest(node, call))
+        here = self._once.find(node, call)
+        return here or self._redactor.restore(self._past_once.find(node, call))
 
     def confirmed(self, node: NodeId, call: CallId) -> Confirmation | None:
-        if self._once.latest(node, call) is not None:
+        if self._once.find(node, call) is not None:
             return None  # what was said is about an earlier call
-        return self._confirmed.get(f"{node}@{call}") or self._confirmed.get(node)
+        place = in_any_attempt(node)
+        return self._confirmed.get(f"{place}@{call}") or self._confirmed.get(place)
 
     def told(self, model: str, question: tuple[Any, ...]) -> bool:
         asked = hashlib.sha256(
@@ -95,8 +96,7 @@ class CallLog:
             self._log(node, text)
 
     async def write(self, event: CallEvent, durable: bool = False) -> None:
-        if _is_once(event, self._once):
-            self._once.add(event)
+        self._once.add(event)
         await self._write(event, durable)
 
     def _remember(self, record: Record) -> None:
@@ -109,14 +109,9 @@ class CallLog:
             self.told(f"tools:{record.source}", (record.specs,))
         elif isinstance(record, get_args(CallEvent)):
             self._past.add(record)
-            if _is_once(record, self._past_once):
-                self._past_once.add(record)
+            self._past_once.add(record)
 
 
-def _is_once(event: CallEvent, memory: CallMemory) -> bool:
-    """Whether `event` is about a call that must not be repeated."""
-    if isinstance(event, ToolCalled):
-        return event.effect == "once"
-    if isinstance(event, ToolReturned):
-        return memory.find(event.node, event.attempt, event.call) is not None
-    return False
+def _anywhere(where: str) -> str:
+    node, at, call = where.partition("@")
+    return f"{in_any_attempt(NodeId(node))}{at}{call}"

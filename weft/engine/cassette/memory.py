@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from weft.core.calls import (
     CallEvent,
@@ -14,7 +14,7 @@ from weft.core.calls import (
     ToolCalled,
     ToolReturned,
 )
-from weft.core.ids import NodeId
+from weft.core.ids import NodeId, in_any_attempt
 from weft.engine.cassette.book import Known, Piece
 
 
@@ -52,21 +52,10 @@ class CallMemory:
         found = self._nodes.get(node, {}).get((attempt, call))
         return None if found is None else found.known()
 
-    def latest(self, node: NodeId, call: CallId) -> Known | None:
-        """What is known of a call in the last attempt that made it."""
-        found = [made for (_, each), made in self._nodes.get(node, {}).items() if each == call]
-        return found[-1].known() if found else None
-
     def of(self, node: NodeId, attempt: int) -> Iterator[Known]:
         """The calls of an attempt, in the order in which they were first made."""
         for (made_in, _), call in self._nodes.get(node, {}).items():
             if made_in == attempt:
-                yield call.known()
-
-    def everything(self) -> Iterator[Known]:
-        """All calls, node by node, in the order in which each was first made."""
-        for calls in self._nodes.values():
-            for call in calls.values():
                 yield call.known()
 
     def forget(self, node: NodeId) -> None:
@@ -75,3 +64,30 @@ class CallMemory:
 
     def _of(self, event: ModelStreamed | ToolReturned | ModelAnswered) -> _Call | None:
         return self._nodes.get(event.node, {}).get((event.attempt, event.call))
+
+
+class OnceMemory:
+    """Calls that must not be repeated, each as the last attempt that made it knows it.
+
+    An attempt of what a node is inside is one of the node as well.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[NodeId, CallId], Known] = {}
+
+    def add(self, event: CallEvent) -> None:
+        """Take the next event, in order."""
+        if isinstance(event, ToolCalled) and event.effect == "once":
+            self._calls[in_any_attempt(event.node), event.call] = Known(event)
+        elif isinstance(event, ToolReturned):
+            place = in_any_attempt(event.node), event.call
+            if place in self._calls:
+                self._calls[place] = replace(self._calls[place], ended=event)
+
+    def find(self, node: NodeId, call: CallId) -> Known | None:
+        """What is known of a call."""
+        return self._calls.get((in_any_attempt(node), call))
+
+    def everything(self) -> Iterator[Known]:
+        """All of them, in the order in which each was first made."""
+        return iter(self._calls.values())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final
 
-from weft.core.calls import CallEvent, CallId, Doneness, ToolCalled, ToolReturned
+from weft.core.calls import CallId, Doneness, ToolCalled, ToolReturned
 from weft.core.errors import (
     BuildError,
     EffectUnknown,
@@ -21,7 +21,7 @@ from weft.core.ids import NodeId
 from weft.core.ports.journal import Record
 from weft.engine.cassette.book import CallBook, Confirmation, Known
 from weft.engine.cassette.failure import raised
-from weft.engine.cassette.memory import CallMemory
+from weft.engine.cassette.memory import OnceMemory
 from weft.engine.cassette.redaction import Redactor
 
 _NOT_BEGUN: Final = (NotDone, ToolArgumentError, ToolNotFound, BuildError)
@@ -51,18 +51,15 @@ class OnceCall:
 def once_calls(records: Iterable[Record]) -> tuple[OnceCall, ...]:
     """All calls of a run that must not be repeated, with what is known of them.
 
-    One that was made in several attempts is told once, as the last of them knows it. Of a run that
+    One that was made in several attempts, of its node or of what that is inside, is told once, as
+    the last of them knows it. Of a run that
     is still going on, one that is under way looks as one that nobody knows the end of.
     """
-    memory = CallMemory()
+    memory = OnceMemory()
     for record in records:
-        if isinstance(record, get_args(CallEvent)):
+        if isinstance(record, ToolCalled | ToolReturned):
             memory.add(record)
-    found = {}
-    for known in memory.everything():
-        if isinstance(known.called, ToolCalled) and known.called.effect == "once":
-            found[known.called.node, known.called.call] = _told(known.called, known)
-    return tuple(sorted(found.values(), key=lambda call: call.at_s))
+    return tuple(sorted(map(_told, memory.everything()), key=lambda call: call.at_s))
 
 
 def settled(book: CallBook, node: NodeId, call: CallId, name: str) -> Known | Confirmation | None:
@@ -108,7 +105,9 @@ def _done(known: Known) -> Doneness:
     return known.ended.done if isinstance(known.ended, ToolReturned) else "unknown"
 
 
-def _told(called: ToolCalled, known: Known) -> OnceCall:
+def _told(known: Known) -> OnceCall:
+    called = known.called
+    assert isinstance(called, ToolCalled)
     failure = known.ended.failure if known.ended is not None else None
     about = called.node, called.attempt, called.call, called.tool, called.arguments
     return OnceCall(*about, _done(known), failure, called.at_s)

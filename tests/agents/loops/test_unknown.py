@@ -1,0 +1,53 @@
+"""Where nobody knows whether a call was carried out, no model is asked what to do next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from weft.agents.agent import Observation
+from weft.agents.loops.call import Call, call_all
+from weft.agents.loops.unknown import stop_at_unknown
+from weft.core.errors import EffectUnknown, Failure, ToolRaised
+from weft.core.events import Outcome
+from weft.core.fakes import FakeClock, FakeTools
+from weft.core.ids import NodeId
+from weft.engine import Graph, Inputs, Node, NodeContext, Run
+
+
+def pay(amount: int) -> str:
+    if amount > 1:
+        raise EffectUnknown("nobody knows whether pay was carried out", hint="find out")
+    raise ToolRaised("no")
+
+
+@pytest.mark.parametrize(("amount", "ends"), [(1, "succeeded"), (2, "failed")])
+def test_a_round_of_calls_ends_there(amount: int, ends: str) -> None:
+    async def work(context: NodeContext, _: Inputs) -> Any:
+        calls = [Call(1, "pay", {"amount": amount}), Call(2, "pay", {"amount": 0})]
+        found = await call_all(context, "calls", FakeTools(pay=pay), calls)
+        return [each.outcome.status for each in found]
+
+    async def main() -> Outcome:
+        node = NodeId("agent")
+        result = await Run(Graph("g", (Node(node, work),)), clock=clock).wait()
+        return result.outcomes[node]
+
+    clock = FakeClock()
+    outcome = clock.run(main())
+    assert outcome.status == ends
+    if ends == "failed":
+        assert outcome.failure == Failure(
+            "EffectUnknown", "nobody knows whether pay was carried out", "run", False, "find out"
+        )
+
+
+def test_other_ends_are_observations() -> None:
+    failed = Outcome("failed", failure=Failure("ToolRaised", "no"))
+    stop_at_unknown(
+        [Observation(1, "pay", {}, failed), Observation(2, "pay", {}, Outcome("skipped"))]
+    )
+    unknown = Outcome("failed", failure=Failure("EffectUnknown", "who knows"))
+    with pytest.raises(EffectUnknown, match="who knows"):
+        stop_at_unknown([Observation(1, "pay", {}, failed), Observation(2, "pay", {}, unknown)])
