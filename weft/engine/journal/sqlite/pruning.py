@@ -110,7 +110,8 @@ def _sweep(db: sqlite3.Connection) -> None:
 
 
 def _shrink(db: sqlite3.Connection) -> None:
-    db.execute("PRAGMA incremental_vacuum").fetchall()
+    # `execute` would make one step of it, which is one page.
+    db.executescript("PRAGMA incremental_vacuum")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
