@@ -83,7 +83,7 @@ class Recorder:
         self._durability = durability
         self._redact = redact
         self._left = False
-        self._in_loop = durability != "async" and journal.quick
+        self._in_loop = journal.quick
         self._letters = Letters(journal, run)
         self._waiting = Waiting()
         self._weighty = False
@@ -124,8 +124,8 @@ class Recorder:
         Raises: `StoreError` where it cannot be.
         """
         self._add(event)
-        if durable and self._durability != "none":
-            await self._flush()
+        if durable:
+            await self.flush()
             if self.lost is not None:
                 raise self.lost
 
@@ -146,12 +146,22 @@ class Recorder:
         """Keep no event from now on: in the journal the run has not ended. Calls are kept."""
         self._left = True
 
+    async def flush(self) -> None:
+        """Write everything that has happened until now."""
+        if self._in_loop or self._durability == "none":
+            self._append_now()
+            return
+        for _ in range(2):  # what is being written now, and what waits
+            self._submit()
+            if self._writing is None:
+                return
+            await asyncio.wait([self._writing])
+
     async def close(self) -> StoreError | None:
         """Write the rest; what kept it from that, if anything did. Nothing is heard any more."""
         for timer in self._timers.values():
             timer.cancel()
-        if self._durability != "none":
-            await self._flush()
+        await self.flush()
         self._host = None
         if self._thread is not None:
             self._thread.shutdown(wait=False)
@@ -164,12 +174,16 @@ class Recorder:
             return
         self._waiting.add(record)
         if self._durability == "async":
-            self._later(_SOON_S, self._submit)
+            self._later(_SOON_S, self._write)
             self._weighty |= len(self._waiting) > _CROWDED
 
     def _release(self, starts: Sequence[Start]) -> None:
         if starts and self.lost is None and self._host is not None:
             self._host.start(starts)
+
+    def _write(self) -> None:
+        """Write what waits."""
+        (self._append_now if self._in_loop else self._submit)()
 
     def _append_now(self) -> None:
         """Write what waits, in the event loop."""
@@ -200,17 +214,6 @@ class Recorder:
         if self._weighty or self._held:
             self._submit()
 
-    async def _flush(self) -> None:
-        """Write everything that waits now."""
-        if self._in_loop:
-            self._append_now()
-            return
-        for _ in range(2):  # what is being written now, and what waits
-            self._submit()
-            if self._writing is None:
-                return
-            await asyncio.wait([self._writing])
-
     def _append(self, records: Sequence[Record]) -> None:
         if self._redact is not None:
             records = [kept for record in records for kept in self._redact(record)]
@@ -228,16 +231,14 @@ class Recorder:
 
     def _look(self) -> None:
         """Let those who watch see what happened; see what they wrote."""
+        if self._durability != "exit":
+            self._write()
         if self._in_loop:
-            if self._durability != "exit":
-                self._append_now()
             try:
                 self._deliver(self._letters.look())
             except StoreError as error:
                 self._lose(error)
             return
-        if self._durability != "exit":
-            self._submit()
         self._in_thread(self._letters.look).add_done_callback(self._looked)
 
     def _looked(self, done: asyncio.Future[Sequence[Letter]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,6 +11,7 @@ from weft.core.events import Outcome, RunStatus
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
 from weft.engine.absorption import absorbed
+from weft.engine.scheduler import Scheduler
 from weft.engine.state import NodeState
 
 _ENDINGS: Final[Mapping[str, RunStatus]] = {"Cancelled": "cancelled", "StoreError": "failed"}
@@ -67,3 +68,22 @@ def verdict(
     if ended_by is not None:
         status = _ENDINGS.get(ended_by.error, "partial")
     return status, said
+
+
+def conclude(
+    run: RunId,
+    scheduler: Scheduler,
+    keep: Collection[NodeId],
+    complaints: Sequence[str],
+    wall_s: float,
+    leaked: tuple[NodeId, ...],
+) -> RunResult:
+    """The end of the run that `scheduler` has brought to its end."""
+    states = scheduler.states
+    status, said = verdict(states, keep, scheduler.ended_by)
+    said = [*scheduler.reasons, *said, *complaints]
+    if leaked:
+        said.append(f"still running after cancellation: {', '.join(leaked)}")
+    ended = {node: state.outcome for node, state in states.items() if state.outcome is not None}
+    reasons = tuple(dict.fromkeys(said))
+    return RunResult(run, status, ended, scheduler.usage, wall_s, reasons, leaked)

@@ -52,7 +52,7 @@ from weft.engine.options import RunOptions
 from weft.engine.place import PLACE, Place
 from weft.engine.recall import NOTHING, Recall
 from weft.engine.recorder import Recorder
-from weft.engine.result import RunResult, verdict
+from weft.engine.result import RunResult, conclude
 from weft.engine.reuse import Reuse
 from weft.engine.scheduler import Scheduler
 from weft.engine.state import NodeState
@@ -368,9 +368,9 @@ class Run:
     async def _recorded(self, recorder: Recorder, result: RunResult) -> RunResult:
         """`result`, as soon as it is in the journal, or with the reason why it cannot be."""
         lost = await recorder.close()
-        if lost is None or self._scheduler.ended_by == lost.failure():
+        if lost is None or lost.message in result.reasons:
             return result
-        return replace(result, reasons=(*result.reasons, str(lost)))
+        return replace(result, reasons=(*result.reasons, lost.message))
 
     async def _close(self) -> None:
         """Cancel what is left and wait for it within the grace period."""
@@ -378,23 +378,16 @@ class Run:
             self._stop(state)
         self._alarm.close()
         await self._unwinding.wait(self._options.grace_s, self._clock)
+        if self._recorder is not None:
+            await self._recorder.flush()
 
     def _conclude(self) -> RunResult:
         leaked = self._unwinding.give_up()
-        states = self._scheduler.states
-        status, said = verdict(states, self._graph.keep, self._scheduler.ended_by)
-        said = [*self._scheduler.reasons, *said, *self._audience.complaints]
-        if leaked:
-            said.append(f"still running after cancellation: {', '.join(leaked)}")
-        result = RunResult(
-            self.id,
-            status,
-            {node: state.outcome for node, state in states.items() if state.outcome is not None},
-            self._scheduler.usage,
-            self.elapsed_s,
-            tuple(dict.fromkeys(said)),
-            leaked,
-        )
-        self.emit(RunFinished(result.status, result.usage, result.reasons, result.wall_s, leaked))
+        complaints = self._audience.complaints
+        if self._recorder is not None and self._recorder.lost is not None:
+            complaints.append(self._recorder.lost.message)
+        kept = self._graph.keep
+        end = conclude(self.id, self._scheduler, kept, complaints, self.elapsed_s, leaked)
+        self.emit(RunFinished(end.status, end.usage, end.reasons, end.wall_s, leaked))
         self._audience.close()  # what still runs is heard no more
-        return result
+        return end
