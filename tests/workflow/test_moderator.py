@@ -16,7 +16,7 @@ from weft.core.errors import BuildError, CycleError, SourceError
 from weft.core.events import Event, NodeStreamed
 from weft.core.fakes import FakeModel
 from weft.core.ids import NodeId
-from weft.core.ports import ModelRequest, Sampling
+from weft.core.ports import ModelRequest, Sampling, complete
 from weft.core.values import Completion, Message
 from weft.decoding.diffusion.guard.first_look import FirstLook
 from weft.workflow import FlowResult, load
@@ -131,6 +131,27 @@ def test_behind_the_gateway_it_is_a_refused_completion(tmp_path: Path, weights: 
     assert completion.usage.prompt_tokens > 0
     guarded = flow(tmp_path, weights, "./guard.py:never")
     WorkflowGateway([guarded], models=["masked"])  # callers' schemas are limited there, too
+
+
+def test_a_model_of_few_words_is_warmed_all_the_same() -> None:
+    """The list models cannot read the word that loads them."""
+    flow = weft.loads(
+        (FLOW % ("list-full", "{model: judge}")).replace(
+            "  judge: {use: local, model: none}\n", "  judge: {use: local, model: list-full}\n"
+        )
+    )
+
+    async def main() -> str:
+        async with Models() as models:
+            await models.warm(flow.unit)
+            client: Any = models.of({"use": "local", "model": "list-full"})
+            request = ModelRequest(
+                (Message("user", "copy | Hugo Anna Tom Fiona Ben"),),
+                sampling=Sampling(max_tokens=12, temperature=0.0),
+            )
+            return (await complete(client, request)).text
+
+    assert asyncio.run(main()).strip() == "Hugo Anna Tom Fiona Ben"
 
 
 @pytest.mark.parametrize(

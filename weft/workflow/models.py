@@ -6,12 +6,13 @@ The composition root: the only place that knows which clients there are. Opens n
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
-from weft.core.errors import BuildError, WeftError
+from weft.core.errors import BuildError, ModelRequestError, WeftError
 from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
 from weft.core.values import AUTOREGRESSIVE, Message
 from weft.workflow.check.thinking import check_strategy
@@ -88,7 +89,8 @@ class Models:
         for name, spec in unit.document.models.items():
             if spec.use in ("local", "vllm"):
                 client = unit.clients.get(name) or self._shared(spec, unit)
-                await complete(client, word)  # a moderator has nothing to read
+                with suppress(ModelRequestError):  # a model of few words is there all the same
+                    await complete(client, word)  # a moderator has nothing to read
 
     async def aclose(self) -> None:
         """Close every client made here. Harmless when repeated."""

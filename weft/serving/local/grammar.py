@@ -135,8 +135,20 @@ class GrammarCompiler:
         for source in sources:
             matcher = LLMatcher(self._vocabulary.trie, source, log_level=0)
             if not matcher.is_error():
+                _check_writable(matcher)
                 return matcher
         raise _refused(matcher.get_error())
+
+
+def _check_writable(matcher: LLMatcher) -> None:
+    """Raises: `ModelRequestError` where no token of the model can begin an answer."""
+    trial = matcher.deep_copy()
+    begins = np.frombuffer(trial.compute_logit_bias(), dtype=np.uint8).any()
+    if trial.is_error() or not begins:
+        raise ModelRequestError(
+            "no tokens of this model write an answer of that schema or grammar",
+            hint="its tokenizer knows other words: take a model of general text",
+        )
 
 
 def _refused(reason: str) -> ModelRequestError:

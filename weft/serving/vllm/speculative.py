@@ -14,12 +14,12 @@ from types import MappingProxyType
 from weft.core.errors import SpecError
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossless, Lossy
 from weft.decoding.diffusion.catalogue import NAMES
+from weft.decoding.option_text import Option, read_value
 from weft.serving.vllm.drafting.settings import KEY, OPTIONS, settings_from
 from weft.serving.vllm.installed import Engine
 from weft.serving.vllm.native import native
 from weft.serving.vllm.weights import Weights
 
-Option = str | int | float | bool
 TOKENS = "num_speculative_tokens"
 OURS = "weft"
 PROPOSER = "weft.serving.vllm.plugin.proposer.WeftProposer"
@@ -102,7 +102,7 @@ def parse_decode(text: str) -> DecodeSpec:
         key, equals, value = pair.partition("=")
         if not equals:
             raise SpecError(f"the decoder's option {pair!r} has no value", hint="write name=value")
-        options[key.strip()] = _value(value.strip())
+        options[key.strip()] = read_value(value.strip())
     spec = Lossless(name, tuple(options.items()))
     _check(spec, method)
     return spec
@@ -222,14 +222,3 @@ def _number(name: str, word: str) -> int:
     except ValueError:
         form = _form(name, METHODS[name])
         raise SpecError(f"{word!r} is no number of tokens", hint=form) from None
-
-
-def _value(word: str) -> Option:
-    if word in ("true", "false"):
-        return word == "true"
-    for kind in (int, float):
-        try:
-            return kind(word)
-        except ValueError:
-            continue
-    return word

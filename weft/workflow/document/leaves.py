@@ -87,8 +87,9 @@ class ModelNode(Step):
     seed: int | None = Field(default=None, ge=0, description="Makes sampling repeatable.")
     decode: str | None = Field(
         default=None,
-        description="How a model in this process writes several tokens a step: `lookup:8`, "
-        "`suffix`, `auto`, ...; `weft decoders` tells them.",
+        description="How the model writes several tokens a step: `lookup:8`, `auto`, or for "
+        "diffusion models `threshold:0.9`, ...; `weft decoders` tells them. Of models behind a "
+        "server only diffusion models can be asked.",
         min_length=1,
     )
     samples: Positive | None = Field(

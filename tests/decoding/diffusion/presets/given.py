@@ -91,4 +91,5 @@ def _next(text: list[int]) -> NDArray[np.float32]:
     said = text[begin:]
     answer = np.array(said + [words.EOS] * (_LONGEST - len(said)), dtype=np.int64)
     seen = np.arange(_LONGEST) < len(said)
-    return law.given(answer, seen, np.array([len(said)]))[0]
+    logits: NDArray[np.float32] = law.given(answer, seen, np.array([len(said)]))[0]
+    return logits

@@ -85,3 +85,17 @@ def test_strings_without_a_bound_get_the_models(play: Playing) -> None:
     free = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     bounded = play(replace(EXACT, max_string_chars=5)).answer(held(0, free))
     assert len(json.loads(bounded.text)["a"]) <= 5
+
+
+def test_a_model_without_the_letters_of_json_says_so() -> None:
+    """The list models know whole words only."""
+    from weft.decoding.diffusion.models.description import described
+    from weft.serving.local.grammar import GrammarCompiler
+    from weft.serving.local.vocabulary import Vocabulary
+    from weft.serving.weights import locate
+
+    path = locate("list-full")
+    traits = described(path).traits
+    compiler = GrammarCompiler(Vocabulary.load(path, traits.vocabulary, traits.end_ids), EXACT)
+    with pytest.raises(ModelRequestError, match="no tokens of this model"):
+        compiler.start(SCHEMA)

@@ -12,7 +12,7 @@ import numpy as np
 from weft.decoding.diffusion.action import Action, Writing
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.policies.surest import surest
+from weft.decoding.diffusion.policies.ranking import surest
 from weft.decoding.diffusion.policies.threshold import reaches
 from weft.decoding.diffusion.policy import Need
 from weft.decoding.diffusion.stats import Drawn, Stats

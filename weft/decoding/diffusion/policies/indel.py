@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.action import NOTHING, Action, Writing
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.diffusion.policies.surest import surest
+from weft.decoding.diffusion.policies.ranking import surest
 from weft.decoding.diffusion.policies.threshold import reaches
 from weft.decoding.diffusion.policy import Need
 from weft.decoding.diffusion.stats import Drawn, Stats

@@ -50,6 +50,13 @@ def ranked(score: NDArray[np.float64], among: Bits) -> Rows:
     return rows[np.argsort(-np.rint(score[rows] * _STEPS), kind="stable")]
 
 
+def surest(stats: Stats, count: int) -> Bits:
+    """[slots]: the `count` open ones of the highest confidence, as `ranked` orders them."""
+    chosen = np.zeros(len(stats.slots), dtype=np.bool_)
+    chosen[ranked(stats.confidence, stats.open)[:count]] = True
+    return chosen
+
+
 def picked(
     score: NDArray[np.float64], among: Bits, count: int, spread: float, chance: Chance, step: int
 ) -> Rows:

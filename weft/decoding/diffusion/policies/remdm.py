@@ -12,9 +12,8 @@ import numpy as np
 from weft.decoding.diffusion.action import Action, Writing
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.policies.ranking import at_step
+from weft.decoding.diffusion.policies.ranking import at_step, surest
 from weft.decoding.diffusion.policies.shadows import written
-from weft.decoding.diffusion.policies.surest import surest
 from weft.decoding.diffusion.policy import Need
 from weft.decoding.diffusion.stats import Drawn, Stats
 from weft.decoding.speculative.chance import Chance
