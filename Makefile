@@ -15,8 +15,8 @@ demo: model  ## run the main job: documents, tools and a real language model, in
 test: model vllm  ## run the tests (all but those marked slow, gpu or net)
 	$(BIN)/python -m pytest -q --durations=20 -m "not slow and not gpu and not net"
 
-test-all: model vllm  ## run every test that this machine can run
-	$(BIN)/python -m pytest -q
+test-all: model vllm  ## run every test that this machine can run, with all of their examples
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q
 
 check: lint test  ## everything that must hold before a commit
 
@@ -43,7 +43,7 @@ model: setup
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[local,gateway,mcp,dev]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[local,gateway,mcp,otel,postgres,dev]"
 	touch $@
 
 # Without dependencies, see the file. Its wheels are for Linux; elsewhere the tests do without.
