@@ -34,6 +34,7 @@ COMMANDS = [
     "ps",
     "stop",
     "gateway",
+    "ui",
     "mcp",
     "check",
     "decoders",

@@ -34,6 +34,8 @@ from weft.cli.commands.runs import runs
 from weft.cli.commands.schema import schema
 from weft.cli.commands.serve import HELP as SERVE_HELP
 from weft.cli.commands.serve import serve
+from weft.cli.commands.simulate import HELP as SIMULATE_HELP
+from weft.cli.commands.simulate import simulate
 from weft.cli.commands.stop import stop
 from weft.cli.commands.think import HELP as THINK_HELP
 from weft.cli.commands.think import think
@@ -41,6 +43,8 @@ from weft.cli.commands.train_diffusion import HELP as TRAIN_DIFFUSION_HELP
 from weft.cli.commands.train_diffusion import train_diffusion
 from weft.cli.commands.train_drafter import HELP as TRAIN_HELP
 from weft.cli.commands.train_drafter import train_drafter
+from weft.cli.commands.ui import HELP as UI_HELP
+from weft.cli.commands.ui import ui
 from weft.cli.commands.version import show_version, version
 
 app = typer.Typer(
@@ -68,6 +72,7 @@ app.command("resume", help=RESUME_HELP)(resume)
 app.command("answer", help=ANSWER_HELP)(answer)
 app.command("replay", help=REPLAY_HELP)(replay)
 app.command("diff", help=DIFF_HELP)(diff)
+app.command("simulate", help=SIMULATE_HELP)(simulate)
 app.command("ask", help=ASK_HELP)(ask)
 app.command("think", help=THINK_HELP)(think)
 app.command("serve", help=SERVE_HELP)(serve)
@@ -75,6 +80,7 @@ app.command("ps")(ps)
 app.command("stop")(stop)
 app.command("gateway", help=GATEWAY_HELP)(gateway)
 app.command("mcp", help=MCP_HELP)(mcp)
+app.command("ui", help=UI_HELP)(ui)
 app.command("plan-serve")(plan_serve)
 app.command("train-drafter", help=TRAIN_HELP)(train_drafter)
 app.command("train-diffusion", help=TRAIN_DIFFUSION_HELP)(train_diffusion)

@@ -21,6 +21,7 @@ class House:
     """A running server."""
 
     server: UiServer
+    address: str
     http: httpx2.Client
     stranger: httpx2.Client
     """A client without the key."""
@@ -32,7 +33,7 @@ class House:
 
     @property
     def host(self) -> str:
-        return self.server.address.removeprefix("http://")
+        return self.address.removeprefix("http://")
 
     def get(self, path: str) -> Any:
         response = self.http.get(path)
@@ -67,7 +68,7 @@ def house(journal: Journal | None = None) -> Iterator[House]:
             httpx2.Client(**base, headers={"authorization": f"Bearer {key}"}) as http,
             httpx2.Client(**base) as stranger,
         ):
-            yield House(server, http, stranger, stop)
+            yield House(server, server.address, http, stranger, stop)
     finally:
         stop()
         thread.join(20)

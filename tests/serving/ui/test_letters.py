@@ -30,7 +30,7 @@ class Box:
     def post(self, body: Any, **headers: str) -> httpx2.Response:
         given = {"content-type": "application/json", **headers}
         content = body if isinstance(body, (bytes, str)) else json.dumps(body)
-        path = f"/api/runs/{self.script.run}/letters"
+        path = f"/api/letters?run={self.script.run}"
         return self.here.http.post(path, content=content, headers=given)
 
     def answer(self, value: Any, **changes: Any) -> httpx2.Response:
@@ -116,21 +116,21 @@ def test_forms_of_other_pages_cannot_send_letters(box: Box) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         letter = {"kind": "cancel", "node": None}
         assert box.post(letter, **{"content-type": kind}).status_code == 415
-    path = f"/api/runs/{box.script.run}/letters"
+    path = f"/api/letters?run={box.script.run}"
     assert box.here.stranger.post(path, json={"kind": "cancel"}).status_code == 401
-    assert box.here.http.get(path).status_code == 405
+    assert box.here.http.get(path).status_code == 404
     assert box.letters == []
 
 
 def test_a_schema_that_refers_elsewhere_asks_no_other_server(box: Box) -> None:
     script = Script(box.script.journal, "elsewhere")
     script.ask("ask", "?", {"$ref": "http://127.0.0.1:9/schema.json"})
-    path = "/api/runs/elsewhere/letters"
+    path = "/api/letters?run=elsewhere"
     body = {"kind": "answer", "node": "ask", "question": 1, "value": 1}
     assert box.here.http.post(path, json=body).status_code == 422
 
 
 def test_the_schema_of_the_question_is_sent_in_full(box: Box) -> None:
-    path = f"/api/runs/{box.script.run}/details?seqs={box.question}"
+    path = f"/api/details?run={box.script.run}&seqs={box.question}"
     (record,) = box.here.get(path)["records"]
     assert json.loads(record["schema"]["text"]) == APPROVAL

@@ -23,15 +23,14 @@ from weft.serving.ui.runs import Runs
 def application(journal: Journal, changes: Changes, key: Key, port: int) -> ASGIApp:
     """Everything behind the door of a server on `port`."""
     runs, assets = Runs(journal), Assets()
-    one = "/api/runs/{run}"
     routes = [
         Route("/api/changes", changes.stream),
         Route("/api/runs", runs.all),
-        Route(one, runs.one),
-        Route(f"{one}/records", runs.records),
-        Route(f"{one}/details", runs.details),
-        Route(f"{one}/text/{{seq:int}}", runs.text),
-        Route(f"{one}/letters", Letters(journal).take, methods=["POST"]),
+        Route("/api/run", runs.one),
+        Route("/api/records", runs.records),
+        Route("/api/details", runs.details),
+        Route("/api/text", runs.text),
+        Route("/api/letters", Letters(journal).take, methods=["POST"]),
         Route("/{name:path}", assets.file),
     ]
     handlers = {

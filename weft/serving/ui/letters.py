@@ -18,6 +18,8 @@ from starlette.requests import Request
 from weft.core.events import HumanAsked
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal, Letter
+from weft.core.values import JsonSchema
+from weft.serving.ui.asked import run_of
 from weft.serving.ui.problem import Refused
 from weft.serving.ui.reply import Reply
 
@@ -40,7 +42,7 @@ class Letters:
         {"kind": "cancel", "node": N or null, "value": a reason or null}
         {"kind": "confirm", "node": N, "value": "done" or "repeat"}
         """
-        run, body = RunId(request.path_params["run"]), await _body(request)
+        run, body = run_of(request), await _body(request)
         await asyncio.to_thread(self._send, run, body)
         return Reply({"sent": True}, 202)
 
@@ -71,11 +73,19 @@ class Letters:
             or found.record.node != node
         ):
             raise Refused(409, "nobody asks that", "the page may be older than the run: reload it")
-        validator = Draft202012Validator(found.record.schema, registry=Registry())
-        misfit = best_match(validator.iter_errors(body["value"]))
-        if misfit is not None:
-            message = misfit.message[:_LONGEST_MESSAGE]
-            raise Refused(422, f"the answer does not fit: {message}")
+        misfit = _misfit(body["value"], found.record.schema)
+        if misfit:
+            raise Refused(422, f"the answer does not fit: {misfit[:_LONGEST_MESSAGE]}")
+
+
+def _misfit(value: object, schema: JsonSchema) -> str:
+    """Why `value` does not fit, or the empty text. No other server is asked for a schema."""
+    validator = Draft202012Validator(schema, registry=Registry())
+    try:
+        found = best_match(validator.iter_errors(value))
+    except Exception as error:  # noqa: BLE001 - a schema may be wrong in any way
+        return f"the question's schema cannot be read: {type(error).__name__}"
+    return "" if found is None else found.message
 
 
 def _node(body: Mapping[str, Any]) -> NodeId | None:

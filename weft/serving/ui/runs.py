@@ -21,6 +21,7 @@ from weft.core.calls import ModelStreamed
 from weft.core.events import NodeStreamed
 from weft.core.ids import RunId
 from weft.core.ports.journal import Journal, Numbered, RunSummary
+from weft.serving.ui.asked import run_of
 from weft.serving.ui.problem import Refused
 from weft.serving.ui.reply import Reply
 from weft.serving.ui.shown import BRIEF, FULL, STREAM, Detail, Json, shown
@@ -47,7 +48,7 @@ class Runs:
 
     async def one(self, request: Request) -> Reply:
         """What a run was at its beginning, and how it stands."""
-        return Reply(await asyncio.to_thread(self._one, _run(request)))
+        return Reply(await asyncio.to_thread(self._one, run_of(request)))
 
     def _one(self, run: RunId) -> dict[str, Json]:
         header = self._journal.header(run)
@@ -72,7 +73,7 @@ class Runs:
         """
         after = _whole(request, "after", 0)
         limit = min(_MOST_RECORDS, max(1, _whole(request, "limit", _MOST_RECORDS)))
-        found = await asyncio.to_thread(self._records, _run(request), after, limit)
+        found = await asyncio.to_thread(self._records, run_of(request), after, limit)
         last = found[-1].seq if found else after
         brief = replace(BRIEF, marks=request.query_params.get("marks") == "1")
         told = await asyncio.to_thread(_told, found, brief)
@@ -87,7 +88,7 @@ class Runs:
         if len(asked) > _MOST_DETAILS or not all(seq.isdecimal() for seq in asked):
             raise Refused(400, f"`seqs` is up to {_MOST_DETAILS} numbers, by comma")
         seqs = sorted({int(seq) for seq in asked})
-        return Reply(await asyncio.to_thread(self._details, _run(request), seqs))
+        return Reply(await asyncio.to_thread(self._details, run_of(request), seqs))
 
     def _details(self, run: RunId, seqs: list[int]) -> dict[str, Json]:
         found = (_record(self._journal, run, seq) for seq in seqs)
@@ -95,7 +96,7 @@ class Runs:
 
     async def text(self, request: Request) -> StreamingResponse:
         """One field of a record in full, as a file of plain text."""
-        run, seq = _run(request), request.path_params["seq"]
+        run, seq = run_of(request), _whole(request, "seq", 0)
         path = request.query_params.get("field", "")
         record = await asyncio.to_thread(_record, self._journal, run, seq)
         if record is None:
@@ -107,10 +108,6 @@ class Runs:
             media_type="text/plain; charset=utf-8",
             headers={"content-disposition": f'attachment; filename="{name}.txt"'},
         )
-
-
-def _run(request: Request) -> RunId:
-    return RunId(request.path_params["run"])
 
 
 def _whole(request: Request, name: str, default: int) -> int:

@@ -21,6 +21,8 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 _VALUES: Final = frozenset(("value", "arguments", "schema", "extra"))
 _WHOLE: Final = frozenset(("nodes", "sources"))
+_NAMES: Final = frozenset(("id", "node", "parent", "to", "call", "run", "sources", "winners"))
+_LONGEST_NAME: Final = 1 << 15  # names tell nodes apart, so they are not cut like texts
 _NEVER: Final = frozenset(("logprobs", "top_logprobs"))
 _HEAVY: Final = _NEVER | {"request", "token_ids", "prompt_token_ids", "digest"}
 _MOST_NODES: Final = 200_000
@@ -80,7 +82,8 @@ class _Walk:
             return None
         if name in _VALUES:
             return self.value(value, path)
-        return self._plain(value, path, _MOST_NODES if name in _WHOLE else self.detail.items)
+        most = _MOST_NODES if name in _WHOLE else self.detail.items
+        return self._plain(value, path, most, _LONGEST_NAME if name in _NAMES else None)
 
     def value(self, value: Any, path: str) -> Json:
         """Something of any kind, as text."""
@@ -91,16 +94,17 @@ class _Walk:
         told: dict[str, Json] = {"text": text, "json": not is_text}
         return told | {"mark": mark(value)} if self.detail.marks else told
 
-    def text(self, text: str, path: str) -> str:
-        """At most so much of a text as the detail allows."""
-        if len(text) > self.detail.chars:
+    def text(self, text: str, path: str, chars: int | None = None) -> str:
+        """At most `chars` characters of a text; None: what the detail allows."""
+        chars = self.detail.chars if chars is None else chars
+        if len(text) > chars:
             self.cut[path] = len(text)
-        return text[: self.detail.chars]
+        return text[:chars]
 
-    def _plain(self, value: Any, path: str, most: int) -> Json:
+    def _plain(self, value: Any, path: str, most: int, chars: int | None = None) -> Json:
         match value:
             case str():
-                return self.text(value, path)
+                return self.text(value, path, chars)
             case bool():
                 return value
             case int():
@@ -111,7 +115,7 @@ class _Walk:
                 if len(value) > most:
                     self.cut[path] = len(value)
                 return [
-                    None if item is None else self._plain(item, f"{path}.{place}", most)
+                    None if item is None else self._plain(item, f"{path}.{place}", most, chars)
                     for place, item in enumerate(value[:most])
                 ]
             case Mapping():

@@ -38,17 +38,18 @@ export const get = async (path, options) => (await ask(path, options)).json();
 
 /** Leave a letter for the process that has the run. */
 export const send = (run, letter) =>
-  ask(`${runPath(run)}/letters`, {
+  ask(about("letters", run), {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(letter),
   });
 
-export const runPath = (run) => `/api/runs/${encodeURIComponent(run)}`;
+/** The path of what there is of a run. */
+export const about = (what, run, query = {}) => `/api/${what}?${new URLSearchParams({ run, ...query })}`;
 
 /** Save one field of a record as a file of plain text. */
 export async function download(run, seq, field) {
-  const response = await ask(`${runPath(run)}/text/${seq}?field=${encodeURIComponent(field)}`);
+  const response = await ask(about("text", run, { seq, field }));
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await response.blob());
   link.download = `${run}-${seq}-${field}`.replace(/[^\w.-]+/g, "-").slice(0, 120) + ".txt";

@@ -1,8 +1,9 @@
 // Keeps runs up to date with the journal: asks for the records after the last one it has.
 import { useEffect, useState } from "../base/html.js";
-import { get, runPath } from "../base/api.js";
+import { about, get } from "../base/api.js";
 import { onChange } from "../base/live.js";
 import { Run } from "./fold.js";
+import { standingOf } from "./state.js";
 
 /**
  * A run that follows the journal until `end`. `header` and `error` are set as they come.
@@ -11,7 +12,7 @@ import { Run } from "./fold.js";
 export class Source {
   constructor(id, marks = false) {
     this.run = new Run(id);
-    this.marks = marks ? "&marks=1" : "";
+    this.marks = marks ? { marks: 1 } : {};
     this.header = null;
     this.error = null;
     this.listeners = new Set();
@@ -52,15 +53,14 @@ export class Source {
   }
 
   async catchUp() {
-    const path = runPath(this.run.id);
     for (let more = true; more && !this.ended; ) {
-      const page = await get(`${path}/records?after=${this.run.last}${this.marks}`);
+      const page = await get(about("records", this.run.id, { after: this.run.last, ...this.marks }));
       if (page.records.length) this.heardAt = performance.now();
       this.run.add(page);
       more = page.more;
       this.tell();
     }
-    if (!this.header || this.run.changes !== this.known) this.header = await get(path);
+    if (!this.header || this.run.changes !== this.known) this.header = await get(about("run", this.run.id));
     this.known = this.run.changes;
     this.run.loaded = true;
     this.tell();
@@ -68,11 +68,12 @@ export class Source {
 
   /** running, asking, interrupted, or how it ended. */
   get standing() {
-    return this.header?.summary?.standing ?? this.run.status ?? "running";
+    return standingOf(this.header?.summary) ?? this.run.status ?? "running";
   }
 
+  /** Whether a process has the run. */
   get isLive() {
-    return ["running", "asking"].includes(this.standing);
+    return ["running", "asking"].includes(this.header?.summary.standing ?? "running");
   }
 
   /** Seconds of the run that have passed, also while nothing happens in it. */

@@ -1,6 +1,6 @@
 // The records of one node in full, asked for as they come; the page at large has them only in brief.
 import { useEffect, useRef, useState } from "../base/html.js";
-import { get, runPath } from "../base/api.js";
+import { about, get } from "../base/api.js";
 
 const MOST = 100; // as many as one request may name
 
@@ -15,7 +15,7 @@ export function useDetails(run, node) {
   useEffect(() => {
     if (!missing.length) return undefined;
     const abort = new AbortController();
-    get(`${runPath(run.id)}/details?seqs=${missing.join(",")}`, { signal: abort.signal }).then((found) => {
+    get(about("details", run.id, { seqs: missing.join(",") }), { signal: abort.signal }).then((found) => {
       for (const record of found.records) known.current.set(record.seq, record);
       setError(null);
       redraw((before) => before + 1);

@@ -83,7 +83,7 @@ export function NodePanel({ source, node, onClose }) {
     <p class="line"><${State} of=${stateOf(node, source.isLive)} /><span class="kind">${visible(node.kind)}</span>
       <span class="gap"></span><${CancelNode} source=${source} node=${node} /></p>
     <${Trouble} error=${error} />
-    ${node.question && html`<${Question} run=${run} node=${node} record=${records.find(({ seq }) => seq === node.question.seq)} />`}
+    ${node.question && html`<${Question} source=${source} node=${node} record=${records.find(({ seq }) => seq === node.question.seq)} />`}
     ${end?.outcome.failure && html`<section><h3>Failure</h3><${Failure} failure=${end.outcome.failure} /></section>`}
     ${failed.length > 0 && html`<section><h3>Earlier attempts</h3>${failed.map((record) => html`<div key=${record.seq}>
       <p class="note">${record.event === "NodeRetrying" ? `attempt ${record.attempt}, repeated after ${duration(record.delay_s)}` : html`<bdi>${visible(record.to)}</bdi> took its place`}</p>

@@ -70,11 +70,13 @@ function Form({ run, node, record }) {
           onDraft=${(draft) => setDrafts((before) => ({ ...before, [field.name]: draft }))} /></div>`;
     })}
     <${Trouble} error=${error} />
-    <button type="submit" class="primary" disabled=${isSent}>${isSent ? "sent, waiting for the run…" : "Answer"}</button></form>`;
+    <button type="submit" class="primary" disabled=${isSent}>${isSent ? "sent" : "Answer"}</button></form>`;
 }
 
-export function Question({ run, node, record }) {
+export function Question({ source, node, record }) {
+  const { run } = source;
   return html`<section class="question"><h3>Asks a person</h3>
     <p class="asked" dir="auto">${visible(record?.question ?? node.question.text)}</p>
+    ${!source.isLive && html`<p class="note">No process has this run now. The answer waits for <code>weft resume ${visible(run.id)}</code>.</p>`}
     ${record && html`<${Form} key=${record.seq} run=${run} node=${node} record=${record} />`}</section>`;
 }

@@ -4,6 +4,7 @@ import { get } from "../base/api.js";
 import { onChange } from "../base/live.js";
 import { State, Trouble } from "../base/parts.js";
 import { address, go } from "../base/route.js";
+import { standingOf } from "../model/state.js";
 import { reveal, useWindow } from "../base/window.js";
 import { line } from "../base/visible.js";
 import { ago, amount, clock, duration, number } from "../base/words.js";
@@ -39,7 +40,7 @@ function Row({ run, place, isCurrent, isPicked, onPick, onFocus }) {
     <span role="gridcell" class="what"><a href=${address(["run", run.run])} tabindex="-1"
       onClick=${(event) => event.stopPropagation()}><bdi>${line(run.flow, 80)}</bdi></a>
       <small><bdi>${line(run.run, 80)}</bdi></small></span>
-    <span role="gridcell"><${State} of=${run.standing} /></span>
+    <span role="gridcell"><${State} of=${standingOf(run)} /></span>
     <span role="gridcell" class="when" title=${clock(run.wall)}>${ago(run.wall)}</span>
     <span role="gridcell" class="num">${duration(took(run))}</span>
     <span role="gridcell" class="num">${number(run.records)}</span>
@@ -58,7 +59,7 @@ export function RunsPage() {
   const found = useMemo(() => {
     const text = words.trim().toLowerCase();
     return (runs || []).filter((run) =>
-      (!standing || run.standing === standing) &&
+      (!standing || standingOf(run) === standing) &&
       (!text || run.run.toLowerCase().includes(text) || run.flow.toLowerCase().includes(text)));
   }, [runs, words, standing]);
   const seen = useWindow(box, found.length, ROW);
@@ -94,7 +95,7 @@ export function RunsPage() {
         ${["", "workflow", "state", "began", "took", "records", ""].map((name, i) =>
           html`<span role="columnheader" class=${i > 3 ? "num" : ""}>${name}</span>`)}</div>
       <div class="scroll" ref=${box} tabindex="0" onKeyDown=${key} role="rowgroup"
-          aria-label=${at ? `Runs; ${line(at.run, 80)}, ${at.standing}. Arrow keys move, Enter opens, the space bar picks` : "No runs"}>
+          aria-label=${at ? `Runs; ${line(at.run, 80)}, ${standingOf(at)}. Arrow keys move, Enter opens, the space bar picks` : "No runs"}>
         <div class="extent" style=${{ height: `${seen.height}px` }}>
           ${found.slice(seen.first, seen.last).map((run, i) => html`<${Row} key=${run.run} run=${run} place=${seen.first + i}
             isCurrent=${seen.first + i === current} isPicked=${picked.includes(run.run)} onPick=${() => pick(run.run)}

@@ -1,0 +1,144 @@
+"""`weft ui` as a process of its own, beside a run that another process executes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+TOOLS = '''
+import weft
+
+@weft.tool
+def told(name: str) -> str:
+    """Greet."""
+    print("a loud tool")
+    return f"hello {name} <script>window.owned=1</script>"
+'''
+FLOW = """
+name: asking
+nodes:
+  good: {tool: "./tools.py:told", with: {name: you}}
+  sure: {ask: "Are you sure?", schema: {type: boolean}}
+  last: {tool: "./tools.py:told", with: {name: "you, {{ sure }}"}}
+outputs:
+  text: "{{ last }}"
+"""
+WEFT = (sys.executable, "-c", "from weft.cli.main import run; run()")
+WITHOUT = """
+import sys
+sys.modules["starlette"] = None
+from weft.cli.main import run
+run()
+"""
+
+
+def started(folder: Path, *words: str, code: str | None = None) -> subprocess.Popen[str]:
+    command = WEFT if code is None else (sys.executable, "-c", code)
+    return subprocess.Popen(
+        [*command, *words],
+        cwd=folder,
+        env={**os.environ, "WEFT_HOME": str(folder / "home")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Nothing of the test outlives it."""
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@contextmanager
+def page_of(folder: Path) -> Iterator[tuple[subprocess.Popen[str], httpx2.Client]]:
+    """A running `weft ui`, and a client that has its key."""
+    with ended(started(folder, "ui", "--no-open")) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        found = re.fullmatch(r"(http://127\.0\.0\.1:\d+)/#key=([\w-]{32,})", url)
+        assert found, (url, process.communicate() if process.poll() is not None else "")
+        headers = {"authorization": f"Bearer {found[2]}"}
+        given = {"headers": headers, "timeout": 60, "trust_env": False}
+        with httpx2.Client(base_url=found[1], **given) as client:
+            yield process, client
+
+
+def test_a_run_of_another_process_is_watched_and_answered(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    (tmp_path / "flow.yaml").write_text(FLOW)
+    with page_of(tmp_path) as (page, http):
+        assert http.get("/api/runs").json() == {"runs": []}
+        with http.stream("GET", "/api/changes") as stream:
+            changes = (line for line in stream.iter_lines() if line.startswith("event"))
+            next(changes)
+            with ended(started(tmp_path, "run", "flow.yaml", "--run-id", "watched")) as run:
+                next(changes)
+                _, err = run.communicate(timeout=120)
+                assert run.returncode == 4, err
+        assert http.get("/api/run?run=watched").json()["summary"]["asking"] == ["sure"]
+        found = http.get("/api/records?run=watched").json()["records"]
+        asked = next(record for record in found if record["event"] == "HumanAsked")
+        letter = {"kind": "answer", "node": "sure", "question": asked["seq"], "value": True}
+        assert http.post("/api/letters?run=watched", json=letter).status_code == 202
+        with ended(started(tmp_path, "resume", "watched", "--quiet")) as run:
+            out, err = run.communicate(timeout=120)
+            assert run.returncode == 0, err
+            assert "hello you, true" in out
+        end = http.get("/api/run?run=watched").json()["summary"]
+        assert (end["standing"], end["parts"]) == ("succeeded", 2)
+        page.send_signal(signal.SIGINT)
+        _, err = page.communicate(timeout=60)
+        assert page.returncode == 0
+        assert "Traceback" not in err
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with ended(started(tmp_path, "ui", "--no-open", "--port", port)) as process:
+            out, err = process.communicate(timeout=60)
+            assert process.returncode == 1
+            assert f"cannot listen on 127.0.0.1:{port}" in err
+            assert "another port" in err
+            assert out == ""
+
+
+def test_without_the_libraries_the_hint_says_how_to_get_them(tmp_path: Path) -> None:
+    with ended(started(tmp_path, "ui", code=WITHOUT)) as process:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert "pip install 'weft[gateway]'" in err
+        assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("content", [b"no database" * 1_000, b""])
+def test_a_journal_that_is_none_is_told(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "other.sqlite").write_bytes(content)
+    with ended(started(tmp_path, "ui", "--journal", "other.sqlite", "--port", "70000")) as process:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert "Traceback" not in err
+    if content:
+        words = ("ui", "--no-open", "--journal", "other.sqlite")
+        with ended(started(tmp_path, *words)) as process:
+            out, err = process.communicate(timeout=60)
+            assert process.returncode == 1, (out, err)
+            assert "other.sqlite" in err
+            assert "Traceback" not in err
