@@ -275,8 +275,7 @@ class TestDrift:
         [drift] = stage.cassette.drifts
         assert told == [drift]
         assert str(drift) == (
-            "pay: the tool pay is asked otherwise: argument amount: [-3-]{+5+}; "
-            "argument to is new: x"
+            "pay: the tool pay: argument amount: [-3-]{+5+}; argument to is new: x"
         )
 
     def test_when_strict_it_is_a_miss_that_says_what_changed(self) -> None:
@@ -318,9 +317,19 @@ class TestDrift:
         asked = replace(ASKED, messages=(Message("user", "Say it now."),))
         assert stage.run(ask(stage.model("other"), asked))[-1].text == TEXT
         assert str(stage.cassette.drifts[0]) == (
-            "pay: the model other is asked otherwise: the model is other, not main; "
-            "message 1 (user): Say it{+ now+}."
+            "pay: the model other: the model is other, not main; message 1 (user): Say it{+ now+}."
         )
+
+    def test_what_is_not_asked_any_more_is_told_at_the_end(self) -> None:
+        tape = Tape()
+        tape.run(ask(RecordingClient(FakeModel([TEXT]), "main", tape.log())))
+        stage = Stage([*recorded(calls=2), *tape.events])
+        stage.run(stage.tools().call("pay", PAY))
+        assert [str(drift) for drift in stage.cassette.left()] == [
+            "pay: the tool pay: it is not asked any more",
+            "pay: the model main: it is not asked any more",
+        ]
+        assert not stage.cassette.drifts
 
     def test_called_more_often_with_other_words(self) -> None:
         stage = Stage([*recorded(), *recorded({"amount": 9})])

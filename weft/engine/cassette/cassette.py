@@ -102,6 +102,16 @@ class Cassette:
         """The tools that the server `source` had; None where nobody asked."""
         return self._listed.get(source)
 
+    def left(self) -> tuple[Drift, ...]:
+        """Recorded calls that came to an end and have not been played: the program makes none."""
+        return tuple(
+            Drift(
+                known.called.node, known.called.attempt, _what(known), ("it is not asked any more",)
+            )
+            for known in self._calls.everything()
+            if known.ended is not None and _place(known) not in self._played
+        )
+
     def _take(self, record: Record) -> None:
         self.ended_s = max(self.ended_s, record.at_s)
         if isinstance(record, ModelTold):
@@ -163,6 +173,12 @@ class Cassette:
             said = f"the record has no more than a likeness of what {called} returned"
             raise CassetteMiss(said, hint="have the tool return plain data")
         return self._redactor.restore(known)
+
+
+def _what(known: Known) -> str:
+    if isinstance(known.called, ToolCalled):
+        return f"the tool {known.called.tool}"
+    return f"the model {known.called.model}"
 
 
 def _place(known: Known) -> tuple[NodeId, int, CallId]:

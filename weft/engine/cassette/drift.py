@@ -24,7 +24,7 @@ _APART: Final = frozenset({"messages", "prompt_token_ids", "sampling", "tools"})
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A replayed program asked for something else than its record has. `call`: tool or model."""
+    """A replayed program asks for something else than its record has. `call`: tool or model."""
 
     node: NodeId
     attempt: int
@@ -32,7 +32,7 @@ class Drift:
     changes: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.node}: {self.call} is asked otherwise: {'; '.join(self.changes)}"
+        return f"{self.node}: {self.call}: {'; '.join(self.changes)}"
 
 
 def tool_changes(recorded: ToolCalled, name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:

@@ -58,6 +58,12 @@ class CallMemory:
             if made_in == attempt:
                 yield call.known()
 
+    def everything(self) -> Iterator[Known]:
+        """All calls, node by node, in the order in which each was first made."""
+        for calls in self._nodes.values():
+            for call in calls.values():
+                yield call.known()
+
     def forget(self, node: NodeId) -> None:
         """Leave out the calls of a node."""
         self._nodes.pop(node, None)
