@@ -37,9 +37,9 @@ TARGETS: Final = (
     Target("agent_quoting", "suffix", "tokens_per_target_forward", 2.0),
 )
 TOTALS: Final[Mapping[str, Sequence[str]]] = {"spec_bench": TASKS, "agents": AGENTS}
-QUICK: Final = Size(1, 32, back=False)
+QUICK: Final = Size(1, 24, back=False)
 FULL: Final = Size(5, 64, back=True)
-HURRIED: Final = ("mt_bench", "rag", "agent_quoting", "agent_edits", "agent_json")
+HURRIED: Final = ("mt_bench", "rag", "agent_quoting", "agent_json")
 TOGETHER: Final = ("agent_quoting", "mt_bench")
 """Cases that are also asked in batches, by the decoders of `_SHARING`; none is left out there."""
 SLOW: Final = ("self_draft", "sequoia", "pearl", "pipeinfer", "llmcad", "easyspec")
