@@ -199,6 +199,11 @@ def test_endless_and_deep_values_become_opaque() -> None:
     for value in (endless, deep):
         found = decode(encode(returned([1, value])))
         assert isinstance(found.value, Opaque)
+    nested: Any = 0
+    for _ in range(21):
+        nested = Outcome("succeeded", {"again": [nested]})
+    assert through(nested) == nested
+    assert isinstance(through([[nested]]), Opaque)
     wide = [[[] for _ in range(5)] for _ in range(40)]
     assert through(wide) == wide
 
@@ -222,6 +227,11 @@ def test_a_field_that_does_not_fit_names_itself() -> None:
         encode(RunFinished("failed", None, (), 1.0))  # type: ignore[arg-type]
     with pytest.raises(StoreError, match="Point"):
         encode(Point(1))
+
+
+def test_a_known_class_that_is_misused_does_not_break_the_run() -> None:
+    wrong = Message("user", None)  # type: ignore[arg-type]
+    assert isinstance(decode(encode(returned([1, wrong]))).value, Opaque)
 
 
 def test_classes_are_registered_once_under_their_name() -> None:

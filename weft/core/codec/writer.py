@@ -28,13 +28,13 @@ _APART = 256
 _MESSAGE_APART = 64  # messages come again with every request of their conversation
 _CHUNK = 512
 _NUMBERS = 128
-_DEEPEST = 100
+_DEEPEST = 64  # a reader needs a few frames of Python's stack for each
 _LARGEST = 1 << 28
 _PLAIN_BITS = 10_000  # Python refuses to read integers of more than 4,300 digits
 
 
 class _Unwritable(Exception):
-    """Nested too deep, or too large."""
+    """Nested too deep, or too large; a reader would refuse it too."""
 
 
 class Sink:
@@ -256,7 +256,7 @@ def _free(value: Any, sink: Sink) -> str:
         return _nested(value, sink)
     try:
         return _nested(value, sink)
-    except (_Unwritable, RuntimeError):  # too deep, too large, or changed by another thread
+    except (_Unwritable, StoreError, RuntimeError):  # or changed by another thread meanwhile
         return _object_writer(_OPAQUE, _APART)(opaque(value), sink)
     finally:
         sink.depth = 0

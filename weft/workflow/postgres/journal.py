@@ -54,6 +54,8 @@ class PostgresJournal:
     who loses it has lost the runs too. Raises: `StoreError` when it cannot be reached.
     """
 
+    quick = False
+
     def __init__(self, dsn: str, *, clock: Clock | None = None) -> None:
         self._dsn = dsn
         self._where = place(dsn)

@@ -51,7 +51,7 @@ def is_locked(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        return not _try(descriptor)
+        return not _try(descriptor, shared=True)
     finally:
         os.close(descriptor)
 
@@ -89,7 +89,8 @@ if sys.platform == "win32":
 
     _FAR = 1 << 30  # Windows denies reading what is locked; the name of the holder is before it
 
-    def _try(descriptor: int) -> bool:
+    def _try(descriptor: int, *, shared: bool = False) -> bool:
+        del shared  # Windows has no such lock here: who looks at the same moment sees it taken
         os.lseek(descriptor, _FAR, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
@@ -107,9 +108,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _try(descriptor: int) -> bool:
+    def _try(descriptor: int, *, shared: bool = False) -> bool:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True

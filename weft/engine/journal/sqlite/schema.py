@@ -15,6 +15,7 @@ from weft.core.errors import StoreError
 from weft.engine.journal.sqlite.faults import BUSY_S, MOVE_IT, damaged
 
 OURS = 0x7765666A  # "wefj" in ASCII, in the file's header
+_LOG_BYTES = 1 << 24  # what the write-ahead log may keep of the disk once it is written back
 MIGRATIONS: Sequence[Sequence[str]] = (
     (
         # `no` is never used again, since files and batches are named after it.
@@ -50,6 +51,7 @@ def opened(
         _prepare(db, path, migrations)
         db.execute(f"PRAGMA synchronous = {'FULL' if power_safe else 'NORMAL'}")
         db.execute("PRAGMA foreign_keys = ON")
+        db.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
     except BaseException:
         db.close()
         raise
