@@ -30,16 +30,15 @@ def digest(
     """In hexadecimal, of the node's identity and what it receives; "" where that has no content.
 
     What comes over a streaming edge stands for its source, whether it comes item by item or, since
-    the source has ended, as a list. A foreign object among the inputs has no content.
+    the source has ended, as a list. A foreign object among the inputs has no content, and a node
+    that is not to be recalled never has.
 
     A node without an identity is what the node makes of it that appended it.
     """
     node, parent = state.node, state.parent
-    identity = node.identity
-    if not identity and parent is not None:
-        if not parent.digest:
-            return ""
-        identity = parent.digest
+    identity = node.identity or (parent.digest if parent is not None else "")
+    if not node.recallable or (parent is not None and not identity):
+        return ""
     streams = [edge for edge in node.edges if edge.stream and edge.name in argument]
     if streams:
         argument = dict(argument)

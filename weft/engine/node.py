@@ -245,7 +245,9 @@ class Node:
     `work` receives the values of `edges` under their names, and `given` (constants) beside them.
     With a join other than "all", only the branches that won are among the inputs.
     `kind` is a word for people: "tool", "model", "map" and so on. `identity` names the definition
-    of the work itself: what an earlier part of a run came to holds while it is the same.
+    of the work itself: what an earlier part of a run came to holds while it is the same. It never
+    does for a work that tells what it came to by other ways than its value: not `recallable`, nor
+    what it appends without an identity.
     """
 
     id: NodeId
@@ -256,6 +258,7 @@ class Node:
     policy: Policy = DEFAULT_POLICY
     kind: str = "call"
     identity: str = ""
+    recallable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,108 @@
+"""Threads and votes of a thought survive: what a model has answered, it is not asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.engine.play import WatchedClock, assert_nothing_left, ended
+from tests.engine.recorded import RUN
+from tests.reasoning.occasions import TYPED, Neighbours, cases, chat, occasion
+from weft.core.calls import ModelAnswered
+from weft.core.events import NodeFinished, NodeStarted
+from weft.core.fakes import FakeModel
+from weft.core.fakes.journal import MemoryJournal
+from weft.core.fakes.token_model import TokenModel, TokenReply
+from weft.core.ports import ModelRequest
+from weft.core.ports.journal import Numbered, RunHeader
+from weft.engine import Graph, Node, Run
+from weft.engine.cassette import CallLog, RecordingClient
+from weft.engine.journal.recalled import RecordedRecall
+from weft.engine.recorder import Recorder
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.question import Question
+from weft.reasoning.strategies import make_strategy
+from weft.reasoning.think import THINK
+from weft.reasoning.thought import Thought
+
+OPTIONS: dict[str, Any] = {"width": 3, "rounds": 2, "max_tokens": 400, "budget": 9_000}
+
+
+@dataclass(frozen=True)
+class Thinking:
+    """A thought, what was recorded of it, and how many requests its model got."""
+
+    thought: Thought
+    usage: Any
+    records: list[Numbered]
+    requests: int
+
+
+def think(strategy: str, kind: str, past: Sequence[Numbered] = ()) -> Thinking:
+    """Think, or go on thinking where `past` stops, in virtual time."""
+    asked = occasion(strategy)
+    inner = _model(strategy, kind)
+    journal, clock = MemoryJournal(), WatchedClock()
+    journal.begin(RunHeader(RUN, "think", "2000-01-01T00:00:00+00:00", "0"))
+    recorder = Recorder(journal, RUN)
+    calls = CallLog(
+        RUN, lambda: recorder.now_s, recorder.write, past=[each.record for each in past]
+    )
+    options = ThinkOptions(**OPTIONS, settings=asked.settings)
+    made = make_strategy(strategy, RecordingClient(inner, "m", calls), options)
+    work = made.work(Question(asked.question, documents=asked.documents))
+    run = Run(
+        Graph("think", [Node(THINK, work, kind="think")]),
+        run=RUN,
+        clock=clock,
+        recall=RecordedRecall(past) if past else None,
+        recorder=recorder,
+    )
+
+    async def main() -> Any:
+        result = await ended(run)
+        await assert_nothing_left(clock)
+        return result
+
+    result = clock.run(main())
+    assert result.status == "succeeded", result.reasons
+    thought = result.outcomes[THINK].value
+    assert isinstance(thought, Thought)
+    records = list(journal.records(RUN))
+    return Thinking(thought, result.usage, records, len(inner.requests))
+
+
+@pytest.mark.parametrize(("strategy", "kind"), cases(), ids=str)
+def test_a_thought_that_is_cut_off_comes_to_its_answer(strategy: str, kind: str) -> None:
+    whole = think(strategy, kind)
+    for share in (0.2, 0.5, 0.8):
+        cut = whole.records[: max(1, int(len(whole.records) * share))]
+        resumed = think(strategy, kind, cut)
+        assert resumed.thought.answer == whole.thought.answer
+        assert resumed.requests <= whole.requests - _not_again(cut)
+
+
+def _model(strategy: str, kind: str) -> FakeModel | TokenModel:
+    """A model that goes on where the prompt ends with the beginning of what it says."""
+    if kind == "chat":
+        return chat(strategy, per_token_s=0.1)
+
+    def script(prompt: Sequence[int], request: ModelRequest) -> TokenReply:
+        says = TYPED if request.schema is not None else occasion(strategy).says
+        written = model.spell(prompt)
+        begun = next(n for n in range(len(says), -1, -1) if written.endswith(says[:n]))
+        return TokenReply(says[begun:])
+
+    model = Neighbours(script, per_token_s=0.1)
+    return model
+
+
+def _not_again(cut: Sequence[Numbered]) -> int:
+    """The answers that ended, in nodes that did and are recalled: nobody asks for them again."""
+    ended = {each.record.node for each in cut if isinstance(each.record, NodeFinished)}
+    ended -= {r.node for _, _, r in cut if isinstance(r, NodeStarted) and not r.digest}
+    answers = [each.record for each in cut if isinstance(each.record, ModelAnswered)]
+    return sum(answer.failure is None and answer.node in ended for answer in answers)
