@@ -23,6 +23,7 @@ COMMANDS = [
     "answer",
     "replay",
     "diff",
+    "simulate",
     "runs",
     "runs show",
     "runs prune",

@@ -382,6 +382,7 @@ def test_the_plain_client_and_its_retries(folder: Path) -> None:
                 )
             # A run that took too long is not run again.
             assert counter(served, "weft_gateway_requests_total") == before + 1
+            assert counter(served, "weft_runs_total") >= 1
         assert served.end()[1].count("\n") <= 2
 
 

@@ -57,6 +57,7 @@ class Wishes:
     `silent`: progress is shown, and nothing printed afterwards unless something went wrong.
     `spoken`: what models write is printed while they write it. `decode`: the decoder of models in
     this process that name none. `journal`: where it is recorded, `run`: under which id.
+    `metrics_port`: where counts of the run are served for a scraper; 0 takes a free port.
     """
 
     as_json: bool = False
@@ -73,6 +74,7 @@ class Wishes:
     journal: str | None = None
     durability: Durability | None = None
     run: str | None = None
+    metrics_port: int | None = None
 
 
 class UnderWay(Asked, Protocol):
@@ -206,6 +208,8 @@ class Session:
             listeners: list[Listener] = [self._trace, self._speech]
             if self._wishes.events is not None:
                 listeners.append(stack.enter_context(events_file(self._wishes.events)))
+            if self._wishes.metrics_port is not None:
+                listeners.append(stack.enter_context(self._scraped(self._wishes.metrics_port)))
             if self._wishes.spoken:
                 listeners.append(Spoken(self._progress))
             result = await self._result([*listeners, self._questions, self._progress])
@@ -223,6 +227,14 @@ class Session:
         if result.leaked or self._interrupted:
             leave_at_once(code)  # not even a model that is still loading holds up the end
         return code
+
+    @contextmanager
+    def _scraped(self, port: int) -> Iterator[Listener]:
+        from weft.workflow.telemetry import scraped
+
+        with scraped(port) as metrics:
+            console.stderr().print(f"metrics at {metrics.address}", soft_wrap=True)
+            yield metrics.listener
 
     async def _result(self, listeners: list[Listener]) -> FlowResult:
         run = self._start(listeners)

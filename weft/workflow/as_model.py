@@ -6,7 +6,7 @@ Knows no HTTP, and no workflow that has to ask a person.
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 
 from weft.core.errors import ModelUnavailable
 from weft.core.events import Event, Listener, NodeFinished
@@ -46,7 +46,8 @@ class FlowModel:
     node writes, it is streamed as it is written. `progress` tells, as reasoning, which nodes have
     ended. Of the sampling only the seed counts: the workflow says how its models sample.
 
-    `models` are shared by all runs and closed by whoever gives them.
+    `models` are shared by all runs and closed by whoever gives them. `heard_by` makes a further
+    listener for each run.
 
     Raises: `BuildError` when the workflow is not right, or asks a person.
     """
@@ -57,12 +58,14 @@ class FlowModel:
         models: ModelSource | Mapping[str, ModelClient],
         *,
         progress: bool = False,
+        heard_by: Callable[[], Listener] | None = None,
     ) -> None:
         flow.check()
         check_unattended(flow, "a model")
         self._flow = flow
         self._models = models
         self._progress = progress
+        self._heard_by = heard_by
         self.inputs = ChatInputs(flow.document)
         self._answer = answer_of(flow.document)
         self._speaker = speaker_of(flow.document)
@@ -114,9 +117,10 @@ class FlowModel:
         said_s = self._flow.document.run.deadline
         times = [limit for limit in (said_s, request.timeout_s) if limit is not None]
         seed = request.sampling.seed
+        others = () if self._heard_by is None else (self._heard_by(),)
         return self._flow.start(
             self.inputs.of(request.messages, request.extra.get("inputs")),
-            listeners=(listener,),
+            listeners=(listener, *others),
             models=self._models,
             durability="none",
             deadline_s=min(times) if times else None,

@@ -16,6 +16,7 @@ from weft.workflow.document.defects import closest
 from weft.workflow.flow import Flow
 from weft.workflow.models import Models
 from weft.workflow.people import JournalPeople
+from weft.workflow.telemetry import run_metrics
 from weft.workflow.thought_model import ThoughtModel
 from weft.workflow.unit import Unit
 
@@ -57,7 +58,11 @@ class WorkflowGateway:
         _check_names([*names, *models], "models")
         self._models = Models()
         self._flows = flows
-        self.flow_models = [FlowModel(flow, self._models, progress=progress) for flow in flows]
+        metrics = run_metrics()
+        self.flow_models = [
+            FlowModel(flow, self._models, progress=progress, heard_by=metrics.listener)
+            for flow in flows
+        ]
         served = [
             Served(flow.name, model, EXTRA_FIELDS, flow.description)
             for flow, model in zip(flows, self.flow_models, strict=True)
@@ -68,7 +73,7 @@ class WorkflowGateway:
             for name, client in zip(models, self._others, strict=True)
         ]
         people = None if journal is None else JournalPeople(journal)
-        self._gateway = Gateway(served, options, report, people)
+        self._gateway = Gateway(served, options, report, people, metrics.registry)
         self._draining = asyncio.Event()
 
     @property

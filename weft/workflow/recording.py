@@ -5,6 +5,7 @@ Knows no graph. See `weft.workflow.runs` for what is done with records.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,9 +26,11 @@ from weft.workflow.models import ModelSource
 from weft.workflow.run_settings import RunSettings
 from weft.workflow.runs.sources import Digests, sources_of, stands_in_file
 from weft.workflow.secrets import redactor_of
+from weft.workflow.telemetry import Heard
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
 
+_logger = logging.getLogger("weft")
 _FEW = 16
 """So many runs of one workflow with the same inputs are numbered; the others by the clock."""
 
@@ -53,7 +56,8 @@ class Past:
 class Recording:
     """What is written of a run, and what earlier parts of it came to.
 
-    Opens a journal unless `settings` names one. Raises: `StoreError`, `RunExists`.
+    Opens a journal unless `settings` names one. `hear` is told of calls, without what is secret in
+    them. Raises: `StoreError`, `RunExists`.
     """
 
     def __init__(
@@ -63,13 +67,16 @@ class Recording:
         settings: RunSettings,
         digests: Digests,
         past: Past | None,
+        hear: Heard | None = None,
     ) -> None:
+        self._hear = hear
         self._own = None if past is None else past.own
         journal = settings.journal
         if journal is None:
             journal = self._own = open_journal()
         self._past = past
         self._redactor = past.redactor if past is not None else redactor_of(unit)
+        self._shown = RecordRedactor(self._redactor)
         try:
             if past is not None and past.claim is not None and settings.run is not None:
                 self.run, self._claim = settings.run, past.claim
@@ -112,7 +119,17 @@ class Recording:
         return recorded_models(models, book, given)
 
     async def _write(self, event: CallEvent, durable: bool) -> None:
+        if self._hear is not None:
+            self._tell(self._hear, event)
         await self.recorder.write(event, durable)
+
+    def _tell(self, hear: Heard, event: CallEvent) -> None:
+        try:
+            for shown in self._shown(event):
+                hear(shown)
+        except Exception as error:  # noqa: BLE001 - a viewer only: the run is worth more
+            self._hear = None
+            _logger.warning("a listener of calls raised %r and is told no more", error)
 
     def close(self) -> None:
         """Let go of the run and of the journal. Harmless when repeated."""

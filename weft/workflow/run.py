@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.agents.tools import tool_logs
 from weft.core.errors import BuildError, InputError, ToolError, UnknownReference
-from weft.core.events import NodeLogged
+from weft.core.events import Listener, NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import ModelClient
 from weft.engine import Ask, Graph, Run
@@ -26,6 +26,7 @@ from weft.workflow.run_settings import RunSettings
 from weft.workflow.runs.sources import Digests
 from weft.workflow.sources import check_source, sources_in
 from weft.workflow.stores import default_store
+from weft.workflow.telemetry import run_spans
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
 from weft.workflow.values import violation
@@ -60,10 +61,11 @@ class FlowRun:
         self._own_store = None
         if settings.store is None and not settings.substitutes:
             self._own_store = default_store(unit)
+        self._spans = run_spans()
         digests = Digests()
         self._recording: Recording | None = None
         if settings.durability_of(unit) != "none":
-            self._recording = Recording(unit, self._inputs, settings, digests, past)
+            self._recording = Recording(unit, self._inputs, settings, digests, past, self._spans)
         try:
             if self._recording is not None:
                 given = settings.models if isinstance(settings.models, Mapping) else ()
@@ -95,10 +97,13 @@ class FlowRun:
             run=named if recording is None else recording.run,
             clock=settings.clock,
             store=store,
-            listeners=settings.listeners,
+            listeners=self._listeners(settings),
             recall=None if past is None else past.recall,
             recorder=None if recording is None else recording.recorder,
         )
+
+    def _listeners(self, settings: RunSettings) -> list[Listener]:
+        return [*settings.listeners, *([] if self._spans is None else [self._spans])]
 
     @property
     def id(self) -> RunId:

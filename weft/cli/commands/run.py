@@ -82,6 +82,12 @@ def run(
     run_id: Annotated[
         str | None, typer.Option(metavar="RUN", help="The run's id; else one is made.")
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT", help="Serve Prometheus metrics meanwhile; 0: a free port.", min=0
+        ),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the outputs and nothing else.")
     ] = False,
@@ -112,6 +118,7 @@ def run(
             journal=journal,
             durability=kept,
             run=run_id,
+            metrics_port=metrics_port,
         )
         inputs = {} if inputs_file is None else read_inputs(inputs_file)
         inputs |= flow.coerce_inputs(texts)

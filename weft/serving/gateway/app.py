@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -36,10 +37,11 @@ class GatewayApp:
         options: GatewayOptions,
         report: Report | None = None,
         people: People | None = None,
+        registry: CollectorRegistry | None = None,
     ) -> None:
         self._models = models
         self._admission = Admission(options.max_concurrent, options.max_waiting)
-        self._metrics = Metrics(self._admission)
+        self._metrics = Metrics(self._admission, registry)
         self._stopped = asyncio.Event()
         chat = ChatEndpoint(models, options, self._admission, self._metrics, self._stopped)
         routes = [

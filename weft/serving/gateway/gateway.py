@@ -9,6 +9,7 @@ from functools import partial
 from itertools import pairwise
 from typing import cast
 
+from prometheus_client import CollectorRegistry
 from uvicorn import Config
 
 from weft.core.errors import DuplicateName, ServeError
@@ -32,8 +33,8 @@ class Gateway:
         gateway.bind()
         await gateway.serve(lambda: print(gateway.address))
 
-    `report` is told of every request that has ended; `people` has what recorded runs ask. Raises:
-    `DuplicateName`.
+    `report` is told of every request that has ended; `people` has what recorded runs ask;
+    `registry` has what else `/metrics` tells. Raises: `DuplicateName`.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Gateway:
         options: GatewayOptions | None = None,
         report: Report | None = None,
         people: People | None = None,
+        registry: CollectorRegistry | None = None,
     ) -> None:
         self._models = {served.name: served for served in models}
         if len(self._models) < len(models):
@@ -51,6 +53,7 @@ class Gateway:
         self._options = options or GatewayOptions()
         self._report = report
         self._people = people
+        self._registry = registry
         self._socket: socket.socket | None = None
         self._draining = asyncio.Event()
 
@@ -94,7 +97,7 @@ class Gateway:
         if self._socket is None:
             self.bind()
         assert self._socket is not None
-        app = GatewayApp(self._models, self._options, self._report, self._people)
+        app = GatewayApp(self._models, self._options, self._report, self._people, self._registry)
         server = QuietServer(self._config(app), ready)
         serving = asyncio.create_task(server.serve(sockets=[self._socket]))
         draining = asyncio.create_task(self._draining.wait())

@@ -1,4 +1,4 @@
-"""What the gateway counts, for Prometheus; each gateway has a registry of its own."""
+"""What the gateway counts, for Prometheus; in a registry of its own, or beside other counts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ _FIRST_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 class Metrics:
     """Labels hold names of served models and statuses only, so that clients cannot add series."""
 
-    def __init__(self, admission: Admission) -> None:
-        self._registry = CollectorRegistry()
-        own = self._registry
+    def __init__(self, admission: Admission, registry: CollectorRegistry | None = None) -> None:
+        self._registry = own = registry or CollectorRegistry()
         self._requests = Counter(
             "weft_gateway_requests", "Requests that have ended.", ["model", "status"], registry=own
         )

@@ -58,7 +58,7 @@ class Tracing:
         return Spans(self._tracer, inside=inside, content=self._content)
 
     def close(self) -> None:
-        """Send what has not been sent, for five seconds at most."""
+        """Send what has not been sent, within five seconds; the end of the process does so, too."""
         if self._own is not None:
             self._own.force_flush(_FLUSH_MS)
             self._own.shutdown()
@@ -81,7 +81,7 @@ def _provider(env: Mapping[str, str]) -> TracerProvider:
     except ModuleNotFoundError as error:
         raise BuildError(f"spans need {error.name}", hint=_HINT) from error
     base = {"service.name": env.get("OTEL_SERVICE_NAME", "weft"), "service.version": __version__}
-    provider = TracerProvider(resource=Resource.create(base), shutdown_on_exit=False)
+    provider = TracerProvider(resource=Resource.create(base))
     for name in (env.get("OTEL_TRACES_EXPORTER") or "otlp").split(","):
         provider.add_span_processor(BatchSpanProcessor(_exporter(name.strip())))
     return provider

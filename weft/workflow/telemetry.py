@@ -1,0 +1,66 @@
+"""Who listens to runs from outside: spans, where the environment asks for them, and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from weft.core.calls import CallEvent
+from weft.core.errors import ServeError
+from weft.core.events import Event, Listener
+from weft.serving.telemetry.export import Tracing, wanted
+
+if TYPE_CHECKING:
+    from weft.serving.telemetry.metrics import RunMetrics
+
+Heard = Callable[[Event | CallEvent], None]
+
+
+def run_spans() -> Heard | None:
+    """A listener that makes one run's spans; None where the environment asks for none.
+
+    Raises: `BuildError` for an exporter that there is not, or when the packages are missing.
+    """
+    return _tracing().listener() if wanted() else None
+
+
+@cache
+def _tracing() -> Tracing:
+    return Tracing()  # one for the process: providers batch, and send the rest when it ends
+
+
+@dataclass(frozen=True, slots=True)
+class Scraped:
+    """Metrics of this process's runs at an `address`."""
+
+    address: str
+    listener: Listener
+
+
+@contextmanager
+def scraped(port: int) -> Iterator[Scraped]:
+    """Serve the metrics of runs on a port of this machine; 0 takes a free one.
+
+    Raises: `ServeError` when it cannot be taken, or when the package is missing.
+    """
+    metrics = run_metrics()
+    from weft.serving.telemetry.exposed import Exposed
+
+    exposed = Exposed(metrics.registry, port)
+    try:
+        yield Scraped(exposed.address, metrics.listener())
+    finally:
+        exposed.close()
+
+
+def run_metrics() -> RunMetrics:
+    """Counts of runs. Raises: `ServeError` when the package is missing."""
+    try:
+        from weft.serving.telemetry.metrics import RunMetrics
+    except ModuleNotFoundError as error:
+        hint = "pip install 'weft[gateway]'"
+        raise ServeError(f"metrics need {error.name}", hint=hint) from error
+    return RunMetrics()
