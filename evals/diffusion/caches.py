@@ -39,11 +39,11 @@ SYSTEMS: Final = (
             "vicinity",
         )
     ),
-    System("fastdllm_prefix, every step", "fastdllm_prefix", {**_FOUR, "refresh": 1}),
+    System("prefix, every step", "fastdllm_prefix", {**_FOUR, "refresh": 1}),
     System("block_causal", "sdar", model="block"),
     System("block_causal, joined", "sdar", {"store": "joined"}, model="block"),
 )
-EXACT: Final = ("none", "fastdllm_prefix, every step", "block_causal", "block_causal, joined")
+EXACT: Final = ("none", "prefix, every step", "block_causal", "block_causal, joined")
 TARGETS: Final = tuple(Target(CASE, name, "largest_error", 1e-4, at_most=True) for name in EXACT)
 
 

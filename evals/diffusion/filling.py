@@ -13,7 +13,7 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +28,7 @@ from evals.random_schemas import Schema, random_schema
 from evals.reasoning.report import Target
 from weft.core.errors import ModelError, ModelNotFound
 from weft.core.ports.model import ModelRequest, Sampling, complete
-from weft.core.values import Message
+from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossy, Message
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.caches.whole import Whole
 from weft.decoding.diffusion.denoising import Denoising
@@ -53,6 +53,13 @@ from weft.serving.weights import locate
 
 _AUTOREGRESSIVE: Final = "smollm2-135m-instruct"
 _BLOCK: Final = "smollm2-block"
+_SURE: Final = "smollm2-block, surest"
+_SEVERAL: Final[Mapping[str, DecodeSpec]] = {
+    _BLOCK: AUTOREGRESSIVE,
+    _SURE: Lossy("threshold", (("threshold", 0.9),)),
+    "smollm2-block, adaptive": Lossy("adaptive"),
+}
+"""The block-diffusion model with one slot a pass, and with several."""
 _VOCABULARY: Final = 49_152
 _ROOM: Final = 400
 _SEEDS: Final = 10_000_000
@@ -61,8 +68,8 @@ TARGETS: Final = (
     Target("random", "filled_4", "validity", 1.0),
     Target("random", "filled_all", "validity", 1.0),
     Target("skeleton", "filled_4", "fewer_forwards", 3.0),
-    Target("skeleton", _BLOCK, "fewer_forwards", 3.0),
-    Target("documents", _BLOCK, "validity", 1.0),
+    Target("skeleton", _SURE, "fewer_forwards", 3.0),
+    Target("documents", _SURE, "validity", 1.0),
 )
 
 
@@ -199,21 +206,29 @@ def _trained(effort: Effort, heavy: Sequence[Schema], path: Path) -> Iterator[Ro
     documents = [(one.request, _schema_of(one.fields), one.answer) for one in telling]
     blank = [("Fill in the form with any values.", schema, "") for schema in heavy]
     forwards: dict[str, float] = {}
-    for system, folder in ((_AUTOREGRESSIVE, path), (_BLOCK, _block())):
+    block = _block()
+    systems: list[tuple[str, Path | None, DecodeSpec]] = [(_AUTOREGRESSIVE, path, AUTOREGRESSIVE)]
+    systems += [(name, block, way) for name, way in _SEVERAL.items()]
+    for system, folder, decode in systems:
         if folder is None:
             yield Row("documents", system, "skipped: it is not here", None, "")
             continue
         for case, asked in (("skeleton", blank[: effort.of(3, 20)]), ("documents", documents)):
             print(f"filling: {case} by {system}", file=sys.stderr, flush=True)
-            found = list(_told(case, system, asyncio.run(_answers(folder, asked)), exact=True))
+            found = list(
+                _told(case, system, asyncio.run(_answers(folder, asked, decode)), exact=True)
+            )
             yield from (row for row in found if case == "documents" or row.metric != "exact")
             beside = forwards.setdefault(case, _value(found, "forwards"))
             if system != _AUTOREGRESSIVE:
                 yield from _fewer(case, system, beside, found)
 
 
-async def _answers(folder: Path, asked: Sequence[tuple[str, Schema, str]]) -> list[_Filled]:
-    model = LocalModel(folder, LocalOptions(dtype="float32", max_string_chars=60, max_items=6))
+async def _answers(
+    folder: Path, asked: Sequence[tuple[str, Schema, str]], decode: DecodeSpec
+) -> list[_Filled]:
+    options = LocalOptions(dtype="float32", max_string_chars=60, max_items=6, decode=decode)
+    model = LocalModel(folder, options)
     try:
         return [await _answer(model, *one) for one in asked]
     finally:

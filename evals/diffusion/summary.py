@@ -7,7 +7,7 @@ decoder saves, the second what that costs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan
+from math import isnan, nan
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
@@ -27,16 +27,17 @@ _LINES: Final = {
     "entropy bound": ("entropy_bound_0.01", "entropy_bound_0.5"),
 }
 _POINTS: Final = {
-    "sequential": "s",
-    "ar_twin": "D",
-    "self_speculative": "P",
-    "random": "v",
-    "dilated": "^",
-    "wino": "<",
-    "klass": ">",
-    "learn2pd": "h",
-    "dparallel": "X",
+    "sequential": -1,
+    "ar_twin": -10,
+    "self_speculative": -3,
+    "random": -3,
+    "dilated": -3,
+    "wino": -3,
+    "klass": -3,
+    "learn2pd": -3,
+    "dparallel": -3,
 }
+"""Those with their name beside them, so much higher."""
 
 
 def mean(figures: Lookup, system: str, metric: str, tasks: Sequence[str]) -> float | None:
@@ -80,10 +81,14 @@ def panel(axes: Axes, figures: Lookup) -> None:
     for label, systems in _LINES.items():
         xs, ys = zip(*map(at, systems), strict=True)
         axes.plot(xs, ys, "o-", label=label)
-    for system, marker in _POINTS.items():
-        axes.plot(*at(system), marker, color="tab:gray", label=system)
+    for system, up in _POINTS.items():
+        x, y = at(system)
+        axes.plot(x, y, "o", color="tab:gray")
+        if not isnan(x + y):
+            axes.annotate(system, (x, y), (5, up), textcoords="offset points", fontsize=8)
     axes.plot(*at(ADAPTIVE), "*", color="tab:red", ms=14, label=ADAPTIVE)
     axes.set_xlabel("tokens a pass")
     axes.set_ylabel("valid answers")
     axes.set_title(f"{len(FREE)} operations with several right answers")
-    axes.legend(fontsize=7)
+    axes.margins(x=0.15)
+    axes.legend(fontsize=8)
