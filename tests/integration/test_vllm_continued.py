@@ -1,0 +1,66 @@
+"""A run that is cut off while vLLM answers goes on from the tokens that came, and says the same."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from tests.live_vllm import NAME, LiveVllm
+from weft.core.calls import CallEvent
+from weft.core.ids import NodeId, RunId
+from weft.core.ports import ModelClient, ModelEvent, ModelRequest, Sampling, TextDelta
+from weft.core.values import Completion, Message
+from weft.engine.cassette import CallLog, RecordingClient
+from weft.engine.place import PLACE, Place
+from weft.serving.openai import OpenAIModel
+
+pytestmark = pytest.mark.vllm
+
+
+async def events_of(client: ModelClient, request: ModelRequest, most: int) -> list[ModelEvent]:
+    events: list[ModelEvent] = []
+    async with aclosing(client.generate(request)) as stream:
+        async for event in stream:
+            events.append(event)
+            if len(events) == most:
+                return events
+    return events
+
+
+@pytest.mark.parametrize(
+    "text", ["Name four colours of the rainbow.", "Schreib 'Grüße aus München' auf Japanisch."]
+)
+def test_greedy_text_is_that_of_an_undisturbed_answer(live_vllm: LiveVllm, text: str) -> None:
+    sampling = Sampling(max_tokens=24, temperature=0)
+    request = ModelRequest((Message("user", text),), sampling=sampling)
+    said: list[str] = []
+
+    def log(events: list[CallEvent], past: list[CallEvent]) -> CallLog:
+        async def write(event: CallEvent, durable: bool) -> None:
+            events.append(event)
+
+        def tell(_: NodeId, line: str) -> None:
+            said.append(line)
+
+        return CallLog(RunId("run"), lambda: 0.0, write, past=past, log=tell)
+
+    async def main() -> None:
+        PLACE.set(Place(NodeId("write"), 1))
+        async with aclosing(OpenAIModel(live_vllm.base_url, NAME)) as server:
+            *there, whole = await events_of(server, request, 999)
+            assert isinstance(whole, Completion)
+            for pieces in range(2, len(there), 4):
+                past: list[CallEvent] = []
+                await events_of(RecordingClient(server, "m", log(past, [])), request, pieces)
+                client = RecordingClient(server, "m", log([], past))
+                *events, answer = await events_of(client, request, 999)
+                assert isinstance(answer, Completion)
+                assert answer.text == whole.text
+                assert answer.usage.completion_tokens == whole.usage.completion_tokens
+                deltas = [event for event in events if isinstance(event, TextDelta)]
+                assert "".join(delta.text for delta in deltas) == whole.text
+
+    asyncio.run(main())
+    assert said
