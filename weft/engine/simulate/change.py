@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from random import Random
@@ -23,6 +23,11 @@ class Scale:
     pattern: str
     factor: float = 1.0
     seconds: float | None = None
+
+    @property
+    def is_of_nodes(self) -> bool:
+        """Whether it names nodes, and not what they call."""
+        return self.pattern.startswith(("node.", "own."))
 
     def of(self, seconds: float) -> float:
         """The time that `seconds` becomes."""
@@ -64,17 +69,28 @@ class Change:
             general = self.workers
         return general or None, {name: limit for name, limit in limits.items() if limit}
 
-    def seconds(self, node: NodeId, stretch: Stretch) -> float:
-        """How long `stretch` of `node` takes."""
-        seconds = stretch.seconds
+    def seconds(self, node: NodeId, stretches: Sequence[Stretch]) -> float:
+        """How long `stretches` of `node`, one after another, take."""
         if not self.scales:
-            return seconds
-        own = family(node)
+            return sum([stretch.seconds for stretch in stretches])
+        told_s: dict[Scale, float] = {}
+        total_s = 0.0
+        for stretch in stretches:
+            scale = self._scale(family(node), stretch)
+            if scale is None:
+                total_s += stretch.seconds
+            elif scale.seconds is None or not scale.is_of_nodes:
+                total_s += scale.of(stretch.seconds)
+            else:
+                told_s[scale] = scale.seconds  # once for all that a node does
+        return total_s + sum(told_s.values())
+
+    def _scale(self, own: str, stretch: Stretch) -> Scale | None:
         names = (f"node.{own}", f"own.{own}" if stretch.kind == "own" else _named(stretch))
         for scale in reversed(self.scales):
             if any(_fits(name, scale.pattern) for name in names):
-                return scale.of(seconds)
-        return seconds
+                return scale
+        return None
 
     def fails(self, node: NodeId, attempt: int, work: Work | None) -> bool:
         """Whether an attempt of `node`, which begins with `work`, fails; always the same draw."""

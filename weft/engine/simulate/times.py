@@ -31,19 +31,20 @@ class Times:
 
     def of(self, node: NodeId, work: Work) -> float:
         """Seconds that `work` of `node` takes."""
-        return sum([self._seconds(node, stretch) for stretch in work.stretches])
+        drawn = work.stretches
+        if self._change.resample:
+            drawn = tuple(self._drawn(node, stretch) for stretch in drawn)
+        return self._change.seconds(node, drawn)
 
     def _learn(self, node: NodeId, work: Work) -> None:
         for stretch in work.stretches:
             self._alike[_alike(node, stretch)].append(stretch.seconds)
 
-    def _seconds(self, node: NodeId, stretch: Stretch) -> float:
-        if self._change.resample:
-            known = self._alike[_alike(node, stretch)]
-            if len(known) >= _FEWEST:
-                drawn = self._random.choice(known)
-                stretch = Stretch(stretch.kind, stretch.name, drawn)
-        return self._change.seconds(node, stretch)
+    def _drawn(self, node: NodeId, stretch: Stretch) -> Stretch:
+        known = self._alike[_alike(node, stretch)]
+        if len(known) < _FEWEST:
+            return stretch
+        return Stretch(stretch.kind, stretch.name, self._random.choice(known))
 
 
 def _alike(node: NodeId, stretch: Stretch) -> _Alike:
