@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -58,6 +59,20 @@ def test_a_full_disk_is_told_and_loses_nothing(journal: SqliteJournal) -> None:
     assert read(journal) == kept + batch
     assert journal.begin(header(RunId("run-3")))
     assert not journal.check()
+
+
+def test_a_disk_without_room_for_a_claim_is_told(
+    journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, text: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(StoreError, match="no space"):
+            journal.begin(header())
+    journal.begin(header()).release()
+    journal.claim(RUN)
 
 
 def test_a_locked_journal_is_told_and_loses_nothing(journal: SqliteJournal, path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
 
@@ -106,6 +107,27 @@ def test_a_journal_that_is_pruned_stays_small(path: Path) -> None:
         assert max(sizes) <= sizes[3] + 8192
         assert set(journal.prune(keep=0).runs) == {"run-9", "run-10", "run-11"}
         assert journal._db.execute("SELECT count(*) FROM blobs").fetchone() == (0,)
+
+
+def test_more_runs_than_a_process_may_open_files_can_be_removed(path: Path) -> None:
+    with closing(SqliteJournal(path)) as journal:
+        for number in range(250):
+            journal.begin(header(RunId(f"run-{number}"))).release()
+        before = len(list(Path("/dev/fd").iterdir())) if Path("/dev/fd").exists() else 0
+        with few_files(before + 120):
+            assert len(journal.prune(keep=1).runs) == 249
+        assert [summary.run for summary in journal.runs()] == ["run-249"]
+
+
+@contextmanager
+def few_files(number: int) -> Iterator[None]:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 PRUNER = """

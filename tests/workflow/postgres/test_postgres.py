@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -46,13 +46,18 @@ def dsn(server: PostgresServer) -> str:
     return server.database()
 
 
+@contextmanager
+def holder_of(dsn: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", HOLDER, dsn]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            yield holder
+        finally:
+            holder.kill()
+
+
 def test_a_killed_process_loses_its_claim_and_nothing_it_wrote(dsn: str) -> None:
-    with (
-        subprocess.Popen(
-            [sys.executable, "-c", HOLDER, dsn], stdout=subprocess.PIPE, text=True
-        ) as holder,
-        closing(PostgresJournal(dsn)) as journal,
-    ):
+    with holder_of(dsn) as holder, closing(PostgresJournal(dsn)) as journal:
         assert holder.stdout is not None
         for _ in range(20):
             written = int(holder.stdout.readline())

@@ -16,6 +16,8 @@ from weft.workflow.postgres.reading import Row, batches_of, fetching, header_of,
 from weft.workflow.postgres.schema import Connection
 from weft.workflow.postgres.writing import changed
 
+_AT_ONCE = 100  # runs, each of which takes a lock of the server's while it is removed
+
 
 class Reached:
     """What is reached from runs, each of which may have grown when it is asked for again."""
@@ -51,9 +53,17 @@ def prune(db: Connection, gone: Sequence[Row], max_bytes: int | None) -> Pruned:
 
 
 def _remove(db: Connection, gone: Sequence[Row]) -> list[Row]:
+    once = list({row.no: row for row in gone}.values())
+    removed: list[Row] = []
+    for start in range(0, len(once), _AT_ONCE):
+        removed += _remove_some(db, once[start : start + _AT_ONCE])
+    return removed
+
+
+def _remove_some(db: Connection, gone: Sequence[Row]) -> list[Row]:
     taken: list[Row] = []
     with ExitStack() as locks:
-        for row in {row.no: row for row in gone}.values():
+        for row in gone:
             if lock(db, row.no):
                 locks.callback(unlock, db, row.no)
                 taken.append(row)

@@ -5,6 +5,7 @@ Does not repair anything.
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from weft.core.errors import StoreError
 
 BUSY_S = 5.0
 MOVE_IT = "give the journal another path, or move that file away: `weft runs` then begins a new one"
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _FULL = "free some space, or remove old runs with `weft runs prune`"
 _DENIED = "may this user write to that file and its folder?"
 
@@ -33,7 +35,7 @@ def store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         told = f"the journal {path} has been locked by another process for {BUSY_S:g} s"
         return StoreError(told, hint="nothing is lost; try again", retryable=True)
-    if code == sqlite3.SQLITE_FULL:
+    if code == sqlite3.SQLITE_FULL or getattr(error, "errno", None) in _NO_SPACE:
         return StoreError(f"no space is left for the journal {path}", hint=_FULL, retryable=True)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return damaged(path, str(error))

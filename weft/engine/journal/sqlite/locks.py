@@ -36,9 +36,14 @@ def locked(path: Path) -> FileLock | None:
     for tried in range(_TRIES):
         descriptor = _taken(path)
         if descriptor is not None:
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
-            return FileLock(path, descriptor)
+            lock = FileLock(path, descriptor)
+            try:
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
+            except BaseException:
+                lock.release()
+                raise
+            return lock
         if tried + 1 < _TRIES:
             time.sleep(_PAUSE_S)
     return None

@@ -18,6 +18,7 @@ from weft.engine.journal.sqlite.schema import number
 from weft.engine.journal.sqlite.writing import transaction
 
 ClaimFile = Callable[[int], Path]
+_AT_ONCE = 100  # runs, each of which takes an open file while it is removed
 
 
 class Reached:
@@ -63,9 +64,17 @@ def prune(
 
 
 def _remove(db: sqlite3.Connection, gone: Sequence[Row], claim_file: ClaimFile) -> list[Row]:
+    once = list({row.no: row for row in gone}.values())
+    removed: list[Row] = []
+    for start in range(0, len(once), _AT_ONCE):
+        removed += _remove_some(db, once[start : start + _AT_ONCE], claim_file)
+    return removed
+
+
+def _remove_some(db: sqlite3.Connection, gone: Sequence[Row], claim_file: ClaimFile) -> list[Row]:
     taken: list[tuple[Row, FileLock]] = []
     try:
-        for row in {row.no: row for row in gone}.values():
+        for row in gone:
             lock = locked(claim_file(row.no))
             if lock is not None:
                 taken.append((row, lock))
