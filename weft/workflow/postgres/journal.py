@@ -9,7 +9,7 @@ import os
 import platform
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 
 import psycopg
@@ -89,9 +89,13 @@ class PostgresJournal:
         with self._using() as db:
             row = reading.row_of(db, run)
             self._take(db, run, row.no)
-            row = reading.row_of(db, run)
-            db.execute("UPDATE weft_letters SET taken = false WHERE run = %s", (row.no,))
-            seq, progress = reading.last_seq(db, row), reading.progress_of(db, row)
+            try:
+                row = reading.row_of(db, run)
+                db.execute("UPDATE weft_letters SET taken = false WHERE run = %s", (row.no,))
+                seq, progress = reading.last_seq(db, row), reading.progress_of(db, row)
+            except BaseException:
+                unlock(db, row.no)
+                raise
             held = self._held[run] = Held(row.no, seq, progress)
         return _PostgresClaim(self, run, held)
 
@@ -181,7 +185,7 @@ class PostgresJournal:
         with self._lock:
             if self._held.get(run) is held:
                 del self._held[run]
-                with faults(self._where):
+                with suppress(psycopg.Error):  # the lock ends with the connection
                     unlock(self._db, held.no)
 
     @contextmanager
