@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -12,12 +12,12 @@ from tests.engine.play import WatchedClock, assert_nothing_left, ended
 from tests.engine.recorded import RUN
 from tests.reasoning.occasions import TYPED, Neighbours, cases, chat, occasion
 from weft.core.calls import ModelAnswered
-from weft.core.events import NodeFinished, NodeStarted
 from weft.core.fakes import FakeModel
 from weft.core.fakes.journal import MemoryJournal
 from weft.core.fakes.token_model import TokenModel, TokenReply
 from weft.core.ports import ModelRequest
 from weft.core.ports.journal import Numbered, RunHeader
+from weft.core.values import Usage
 from weft.engine import Graph, Node, Run
 from weft.engine.cassette import CallLog, RecordingClient
 from weft.engine.journal.recalled import RecordedRecall
@@ -36,7 +36,7 @@ class Thinking:
     """A thought, what was recorded of it, and how many requests its model got."""
 
     thought: Thought
-    usage: Any
+    usage: Usage
     records: list[Numbered]
     requests: int
 
@@ -82,7 +82,9 @@ def test_a_thought_that_is_cut_off_comes_to_its_answer(strategy: str, kind: str)
         cut = whole.records[: max(1, int(len(whole.records) * share))]
         resumed = think(strategy, kind, cut)
         assert resumed.thought.answer == whole.thought.answer
-        assert resumed.requests <= whole.requests - _not_again(cut)
+        assert resumed.requests <= whole.requests - _answered(cut)
+        assert resumed.thought.counts.total_tokens == whole.thought.counts.total_tokens
+        assert _fresh(resumed.usage) == _fresh(whole.usage)
 
 
 def _model(strategy: str, kind: str) -> FakeModel | TokenModel:
@@ -100,9 +102,11 @@ def _model(strategy: str, kind: str) -> FakeModel | TokenModel:
     return model
 
 
-def _not_again(cut: Sequence[Numbered]) -> int:
-    """The answers that ended, in nodes that did and are recalled: nobody asks for them again."""
-    ended = {each.record.node for each in cut if isinstance(each.record, NodeFinished)}
-    ended -= {r.node for _, _, r in cut if isinstance(r, NodeStarted) and not r.digest}
+def _fresh(usage: Usage) -> Usage:
+    """Without what a server had in its cache: the new process's model knows nothing."""
+    return replace(usage, cached_tokens=0)
+
+
+def _answered(cut: Sequence[Numbered]) -> int:
     answers = [each.record for each in cut if isinstance(each.record, ModelAnswered)]
-    return sum(answer.failure is None and answer.node in ended for answer in answers)
+    return sum(answer.failure is None for answer in answers)

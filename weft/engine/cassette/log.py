@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, get_args
 
 from weft.core.calls import CallEvent, CallId, ModelTold, ToolsListed
-from weft.core.events import NodeFinished
+from weft.core.events import NodeFinished, NodeStarted, RunFinished
 from weft.core.ids import NodeId, RunId, in_any_attempt
 from weft.core.ports.journal import Record
 from weft.engine.cassette.book import CallIds, Confirmation, Known
@@ -50,6 +50,7 @@ class CallLog:
         self._once = OnceMemory()
         self._past_once = OnceMemory()
         self._told: set[str] = set()
+        self._unrecalled: set[NodeId] = set()
         for record in past:
             self._remember(record)
 
@@ -100,9 +101,17 @@ class CallLog:
         await self._write(event, durable)
 
     def _remember(self, record: Record) -> None:
-        if isinstance(record, NodeFinished):
-            # It is recalled as a whole; and where it is worked on again, that is done afresh.
-            self._past.forget(record.node)
+        if isinstance(record, NodeStarted):
+            if record.attempt == 1 and not record.digest:
+                self._unrecalled.add(record.node)
+        elif isinstance(record, NodeFinished):
+            # It is recalled as a whole; and where it is worked on again, that is done afresh. But
+            # while the run goes on, what is never recalled is done again as it was done.
+            if record.node not in self._unrecalled or not record.outcome.ok:
+                self._past.forget(record.node)
+        elif isinstance(record, RunFinished):
+            for node in self._unrecalled:
+                self._past.forget(node)
         elif isinstance(record, ModelTold):
             self.told(record.model, self._redactor.restore(record.question))
         elif isinstance(record, ToolsListed):

@@ -123,10 +123,9 @@ class TogetherStrategy:
         workers = [_Worker(index, thread) for index, thread in enumerate(threads)]
         found = asyncio.Event()
         make = self._beside if sees else self._alone
-        made = [
+        nodes = [
             worker.thread.node(place, make(root, worker, question, found)) for worker in workers
         ]
-        nodes = [replace(node, recallable=False) for node in made]  # they tell by `watch`
         root.context.append(nodes)
         async with asyncio.TaskGroup() as group:
             stopping = group.create_task(_stop(root, nodes, found))

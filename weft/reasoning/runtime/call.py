@@ -67,7 +67,7 @@ class Call:
             weight=weight,
             default=None,
         )
-        return Node(node, self._work, policy=policy, kind="model")
+        return Node(node, self._work, policy=policy, kind="model", recallable=False)
 
     async def _work(self, context: NodeContext, _: Inputs) -> None:
         self.streamed, self.text, self.latest = [], "", 0

@@ -189,7 +189,7 @@ class Runner:
         """The node of a child. It does not fail: what went wrong is in the thread's state."""
         assert self.place is not None
         policy = Policy(timeout_s=self.thread.spec.timeout_s, default=None)
-        return Node(self.place, self._work, policy=policy, kind="thread")
+        return Node(self.place, self._work, policy=policy, kind="thread", recallable=False)
 
     async def _work(self, context: NodeContext, _: Inputs) -> None:
         context.log(f"{self.thread.role} {self.thread.key}")

@@ -241,7 +241,7 @@ class Asking:
             self._end(ThreadState.DONE, "")
             return value
 
-        return Node(inside(place, self._key), work, kind="thread")
+        return Node(inside(place, self._key), work, kind="thread", recallable=False)
 
     def returns(self, result: str) -> None:
         """What this thread came to, for the record."""
@@ -317,7 +317,7 @@ class Asking:
         retry = _RETRY if spends else None
         policy = Policy(resource=resource, retry=retry, spends=spends, on_failure="skip")
         place = inside(self.context.scope, name)
-        self.context.append([Node(place, work, policy=policy, kind=kind)])
+        self.context.append([Node(place, work, policy=policy, kind=kind, recallable=False)])
         return await self.context.outcome(place)
 
     def _note(self, name: str, call: ChatCall) -> None:
