@@ -220,6 +220,14 @@ class JournalConformance:
         assert summary.ended_wall == clock.wall().isoformat()
         assert list(journal.runs()) == [summary]
 
+    def test_a_question_that_ends_as_soon_as_it_is_asked_is_none(self, journal: Journal) -> None:
+        journal.begin(header())
+        ended = NodeFinished(ASK, Outcome("cancelled"), 1.0)
+        journal.append(RUN, [line(1), HumanAsked(ASK, "?", {}, 1.0), ended])
+        assert journal.summary(RUN).asking == ()
+        journal.append(RUN, [ended, HumanAsked(ASK, "?", {}, 1.0)])
+        assert journal.summary(RUN).asking == (ASK,)
+
     def test_a_run_that_ended_may_go_on(self, journal: Journal) -> None:
         journal.begin(header())
         journal.append(RUN, [line(1), RunFinished("failed", Usage(), ("no",), 2.0)])

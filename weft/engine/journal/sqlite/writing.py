@@ -42,7 +42,7 @@ def append(
     blobs = Blobs()
     body = sealed(encode_all(records, blobs.keep))
     row = (held.base + held.seq + len(records), held.progress.part, body)
-    telling = [record for record in records if _tells(held, record)]
+    telling = _telling(held, records)
     if not blobs.bodies and not telling:
         db.execute(_INSERT, row)  # one statement is a transaction by itself
     else:
@@ -59,11 +59,13 @@ def append(
     held.seq += len(records)
 
 
-def _tells(held: Held, record: Record) -> bool:
-    kind = type(record)
-    if kind is NodeFinished:
-        return held.letters or bool(held.progress.asking)
-    return kind in _TELLING
+def _telling(held: Held, records: Sequence[Record]) -> list[Record]:
+    """The records that change how the run stands; mostly there are none."""
+    telling = [record for record in records if type(record) in _TELLING]
+    quiet = not held.letters and not held.progress.asking
+    if quiet and all(type(record) is NodeFinished for record in telling):
+        return []
+    return telling
 
 
 def keep(db: sqlite3.Connection, bodies: Mapping[bytes, bytes]) -> None:
