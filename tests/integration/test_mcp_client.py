@@ -254,6 +254,23 @@ async def call_until_it_works(tools: McpTools, name: str, arguments: dict[str, A
                 raise
 
 
+def test_effects_are_those_of_tools_that_there_are(trace: Trace) -> None:
+    async def use(tools: McpTools) -> None:
+        effects = {spec.name: spec.effect for spec in tools.specs()}
+        assert effects["add"] == "once"
+        assert set(effects.values()) > {"once"}
+
+    async def main() -> None:
+        await over_stdio(trace, use, effects={"add": "once"})
+        tools = McpTools(trace.peer(effects={"ad": "once"}))
+        with pytest.raises(ToolNotFound, match="no tool 'ad'") as raised:
+            await tools.start()
+        await tools.aclose()
+        assert "did you mean add?" in str(raised.value)
+
+    asyncio.run(main())
+
+
 def test_nobody_is_there() -> None:
     async def main() -> None:
         with socket.socket() as taken:

@@ -153,8 +153,8 @@ class McpTools:
         tools = connection.listing.tools(self._prefix, self._server.only, self._server.effects)
         self.refused = dict(connection.listing.refused)
         there = {name for tool in tools.values() for name in (tool.name, identifier(tool.name))}
-        for name in self._server.only:
-            if name not in there:
+        for name in (*self._server.only, *self._server.effects):
+            if name and name not in there:
                 connection.end("was ended")
                 raise self._missing(name, connection.listing.tools("", ()))
         if self.refused and not self._server.only and self._tools is None:
