@@ -117,6 +117,25 @@ def test_a_given_answer_that_does_not_fit_ends_the_run() -> None:
     assert stage.answers == {}
 
 
+def test_the_end_may_come_with_the_answer() -> None:
+    """Somebody else answers what nobody here can; the run ends in the same turn."""
+
+    async def main() -> Stage:
+        stage = Stage({})
+
+        async def script() -> None:
+            stage.play(*asks(ASK))
+            await asyncio.sleep(0.1)
+            stage.play(NodeFinished(ASK, Outcome("succeeded"), 0.1))
+
+        async with asyncio.timeout(60):
+            await stage.serving(script)
+        return stage
+
+    stage = FakeClock().run(main())
+    assert not stage.cancelled.is_set()
+
+
 def test_a_run_goes_on_beside_a_question_that_nobody_answers() -> None:
     async def main() -> tuple[float, Stage]:
         stage = Stage({})

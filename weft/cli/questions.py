@@ -126,7 +126,9 @@ class Questions:
             self._heard.clear()
             if self._unanswerable and self._trace.active.keys() <= self._unanswerable.keys():
                 try:
-                    await asyncio.wait_for(self._heard.wait(), _QUIET_S)
+                    # Not `wait_for`: it can swallow a cancellation that comes with what is heard.
+                    async with asyncio.timeout(_QUIET_S):
+                        await self._heard.wait()
                 except TimeoutError:
                     self.unanswered = tuple(self._unanswerable)
                     run.pause(f"nobody can answer {', '.join(self.unanswered)} here")
