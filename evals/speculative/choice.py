@@ -71,7 +71,7 @@ def rows(quick: bool) -> list[dict[str, Any]]:
     """The figures of `MODEL`. Raises: `Skipped` where it is not."""
     path = _path()
     model = Model(path)
-    count = 2 if quick else 5
+    count = 1 if quick else 5
     texts = asyncio.run(written(path, model, lambda case: CASES[case](count)))
     costs = here.measure(model.network, SystemClock(), _MEASURED_S)
     return [asdict(row) for row in (*_curve_rows(costs), *compared(model, texts, costs))]

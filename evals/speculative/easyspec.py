@@ -50,7 +50,7 @@ def rows(quick: bool) -> list[dict[str, Any]]:
     except ModelNotFound as missing:
         raise Skipped(str(missing)) from missing
     return [
-        *_time_rows(path, effort.of(6, 30)),
+        *_time_rows(path, effort.of(4, 30)),
         *_accepted_rows(path, effort.of(1, 8), effort.of(16, 48)),
     ]
 

@@ -95,7 +95,7 @@ def rows_of(wanted: Sequence[System], quick: bool, tokens: int = 12) -> list[dic
         path = locate(MODEL)
     except ModelNotFound as missing:
         raise Skipped(str(missing)) from missing
-    prompts = [Asked(p, n, tokens) for n, p in enumerate(chosen(effort.of(8, 200)))]
+    prompts = [Asked(p, n, tokens) for n, p in enumerate(chosen(effort.of(4, 200)))]
     asked = [one for one in wanted if one.lossless]
     compared = asyncio.run(_compare(prompts, asked, alone=effort.of(0, len(prompts))))
     margin = Margin(path)
