@@ -45,7 +45,7 @@ class Size:
     tokens: int
 
 
-QUICK: Final = Size(2, 32)
+QUICK: Final = Size(1, 32)
 FULL: Final = Size(6, 64)
 _HELD: Final = 256
 """Tokens for an answer that a grammar holds: one that is cut off is no answer."""
