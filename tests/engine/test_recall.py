@@ -249,6 +249,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "spending": {"limit": Limit(Budget(tokens=35), "degrade")},
     "chain": {"max_concurrency": 1},
     "mapped": {"max_concurrency": 2},
+    "appending": {"max_concurrency": 1},
 }
 
 

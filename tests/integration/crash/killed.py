@@ -63,7 +63,7 @@ def survived(
         if delay_s is not None:
             time.sleep(delay_s)
             os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
+        status = _end_of(child)
         if os.WIFSIGNALED(status):
             killed += 1
             if killed % 2:
@@ -75,6 +75,19 @@ def survived(
     sound(folder)
     result = json.loads((folder / "result").read_text())
     return Survived(killed, result, dict(entries(folder / "ledger")))
+
+
+def _end_of(child: int) -> int:
+    """The status of a child, which must end by itself some time."""
+    until = time.monotonic() + _LONGEST_S
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        time.sleep(0.002)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise AssertionError("a part of a run does not come to its end")
 
 
 def sound(folder: Path) -> None:

@@ -86,9 +86,9 @@ class Program:
         """Any of these."""
         return self._draw.choice((self.plain, lambda: self.plain(400), self.effect))()
 
-    def body(self) -> Callable[[NodeId, Mapping[str, Any]], Fragment]:
-        """One node, or one after the other."""
-        first, second, alone = self.some(), self.effect(), self._draw.random() < 0.5
+    def body(self, *, alone: bool = True) -> Callable[[NodeId, Mapping[str, Any]], Fragment]:
+        """One node after the other; where it may be `alone`, perhaps only one."""
+        first, second, alone = self.some(), self.effect(), alone and self._draw.random() < 0.5
 
         def body(scope: NodeId, bindings: Mapping[str, Any]) -> Fragment:
             edges = tuple(Edge(v.source, k) for k, v in bindings.items() if isinstance(v, Edge))
@@ -139,7 +139,7 @@ class Program:
         return [Node(name, work, _order(sources))]
 
     def nested(self, name: NodeId, sources: tuple[str, ...]) -> list[Node]:
-        return [Node(name, subgraph(self.body()), _edges(sources))]
+        return [Node(name, subgraph(self.body(alone=False)), _edges(sources))]
 
     def appended(self, name: NodeId, sources: tuple[str, ...]) -> list[Node]:
         """Like an agent: it decides what comes next by what came before."""
