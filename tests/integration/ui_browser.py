@@ -78,8 +78,9 @@ class Watched:
 
     def check(self) -> None:
         """Nothing executed, nothing was forbidden, nobody else was asked."""
-        assert self.complaints == []
-        assert self.page.evaluate("window.violations") == []
+        assert not self.complaints, self.complaints
+        violations = self.page.evaluate("window.violations")
+        assert not violations, violations
         assert self.page.evaluate("window.owned === undefined")
 
 

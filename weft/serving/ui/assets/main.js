@@ -9,7 +9,8 @@ import { RunsPage } from "./runs/page.js";
 import { RunPage } from "./run/page.js";
 
 function place(steps, query) {
-  if (steps[0] === "run" && steps[1]) return html`<${RunPage} key=${steps[1]} id=${steps[1]} query=${query} />`;
+  if (steps[0] === "run" && steps[1])
+    return html`<${RunPage} key=${steps[1]} id=${steps[1]} query=${query} />`;
   if (steps[0] === "compare" && steps[2])
     return html`<${ComparePage} key=${steps.join("/")} left=${steps[1]} right=${steps[2]} />`;
   return html`<${RunsPage} />`;

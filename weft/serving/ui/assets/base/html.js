@@ -8,4 +8,7 @@ export const html = htm.bind(h);
 
 /** Class names of those whose condition holds: classes("row", [picked, "picked"]). */
 export const classes = (...names) =>
-  names.map((name) => (Array.isArray(name) ? (name[0] ? name[1] : "") : name)).filter(Boolean).join(" ");
+  names
+    .map((name) => (Array.isArray(name) ? (name[0] ? name[1] : "") : name))
+    .filter(Boolean)
+    .join(" ");

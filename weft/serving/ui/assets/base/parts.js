@@ -6,7 +6,9 @@ import { number, STATES } from "./words.js";
 
 export const State = ({ of }) => html`<span class=${`state ${of}`}>${STATES[of] || of}</span>`;
 
-export const Trouble = ({ error }) => error && html`<p class="trouble" role="alert">
+export const Trouble = ({ error }) =>
+  error &&
+  html`<p class="trouble" role="alert">
   ${visible(error.message)}${error.hint && html` <span class="hint">${visible(error.hint)}</span>`}</p>`;
 
 /** A long text in a box of its own. `cut`: how long it really is (-1: nobody knows). */
@@ -16,8 +18,11 @@ export function Text({ text, cut, run, seq, field, label, className = "" }) {
   const length = cut > 0 ? `all ${number(cut)} characters` : "all of it";
   return html`<div class=${`text ${className}`}>
     <pre tabindex="0" role="group" aria-label=${label} dir="auto">${visible(text)}</pre>
-    ${cut !== undefined && html`<p class="cut">The first ${number(text.length)} characters.${" "}
-      <button type="button" class="link" onClick=${save}>Save ${length}</button></p>`}
+    ${
+      cut !== undefined &&
+      html`<p class="cut">The first ${number(text.length)} characters.${" "}
+      <button type="button" class="link" onClick=${save}>Save ${length}</button></p>`
+    }
     <${Trouble} error=${error} />
   </div>`;
 }
@@ -29,7 +34,10 @@ export function Dialog({ title, children, confirm, danger, onEnd }) {
     own.current.showModal();
   }, []);
   return html`<dialog ref=${own} aria-label=${title} onClose=${() => onEnd(own.current?.returnValue === "yes")}
-    onCancel=${(event) => { event.preventDefault(); own.current.close("no"); }}>
+    onCancel=${(event) => {
+      event.preventDefault();
+      own.current.close("no");
+    }}>
     <h2>${title}</h2>${children}
     <div class="buttons">
       <button type="button" onClick=${() => own.current.close("no")}>Back</button>

@@ -28,7 +28,8 @@ export function useTheme() {
 }
 
 /** A colour of the style sheets, for a canvas. */
-export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+export const colour = (name) =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 export function ThemeButton() {
   const theme = useTheme();

@@ -17,6 +17,11 @@ export const visible = (text) => String(text).replaceAll("\r\n", "\n").replace(H
 
 /** The same on one line, at most `most` characters. */
 export function line(text, most) {
-  const found = visible(String(text).slice(0, most * 2).replace(/\s+/g, " ").trim());
+  const found = visible(
+    String(text)
+      .slice(0, most * 2)
+      .replace(/\s+/g, " ")
+      .trim(),
+  );
   return found.length <= most ? found : `${found.slice(0, most - 1)}…`;
 }

@@ -8,6 +8,7 @@ export function useWindow(ref, count, rowPx) {
   const [seen, setSeen] = useState({ top: 0, view: 600 });
   useEffect(() => {
     const box = ref.current;
+    if (!box) return undefined;
     const look = () => setSeen({ top: box.scrollTop, view: box.clientHeight });
     const sized = new ResizeObserver(look);
     sized.observe(box);

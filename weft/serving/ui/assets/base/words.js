@@ -15,7 +15,11 @@ export const amount = (count, noun) => `${number(count)} ${noun}${count === 1 ? 
 export const percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "–");
 export const money = (dollars) => `$${dollars.toFixed(dollars >= 1 ? 2 : 4)}`;
 
-const AGES = [[86_400, "day"], [3_600, "hour"], [60, "minute"]];
+const AGES = [
+  [86_400, "day"],
+  [3_600, "hour"],
+  [60, "minute"],
+];
 
 /** How long ago an ISO time was, roughly. */
 export function ago(wall, now = Date.now()) {
@@ -29,11 +33,22 @@ export function ago(wall, now = Date.now()) {
 /** A time of day and its date, in the reader's own zone. */
 export function clock(wall) {
   const date = new Date(wall);
-  return Number.isNaN(date.getTime()) ? "" : date.toLocaleString("en", { dateStyle: "medium", timeStyle: "medium" });
+  return Number.isNaN(date.getTime())
+    ? ""
+    : date.toLocaleString("en", { dateStyle: "medium", timeStyle: "medium" });
 }
 
 export const STATES = {
-  running: "running", asking: "asks a person", interrupted: "interrupted", queued: "queued", working: "working",
-  waiting: "waiting", delayed: "before a retry", succeeded: "succeeded", partial: "partial", failed: "failed",
-  skipped: "skipped", cancelled: "cancelled",
+  running: "running",
+  asking: "asks a person",
+  interrupted: "interrupted",
+  queued: "queued",
+  working: "working",
+  waiting: "waiting",
+  delayed: "before a retry",
+  succeeded: "succeeded",
+  partial: "partial",
+  failed: "failed",
+  skipped: "skipped",
+  cancelled: "cancelled",
 };

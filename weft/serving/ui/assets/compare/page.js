@@ -22,7 +22,8 @@ function change(before, after) {
 }
 
 function Cells({ node, source }) {
-  if (!node) return html`<span role="gridcell" class="none">not there</span><span role="gridcell"></span><span role="gridcell"></span>`;
+  if (!node)
+    return html`<span role="gridcell" class="none">not there</span><span role="gridcell"></span><span role="gridcell"></span>`;
   return html`<span role="gridcell" class=${`dot ${stateOf(node, source.isLive)}`}><span class="word">${node.state}</span></span>
     <span role="gridcell" class="num">${node.began === null ? "" : duration(took(node, source))}</span>
     <span role="gridcell" class="num">${node.tokens[1] ? number(node.tokens[1]) : ""}</span>`;
@@ -40,15 +41,21 @@ function Side({ source, label }) {
 
 export function ComparePage({ left, right }) {
   const [one, other] = [useSource(left, true), useSource(right, true)];
-  useEffect(() => { document.title = "Two runs · weft"; }, []);
+  useEffect(() => {
+    document.title = "Two runs · weft";
+  }, []);
   return one && other && html`<${Beside} one=${one} other=${other} />`;
 }
 
 function Beside({ one, other }) {
-  const turn = useRedraw((listener) => {
-    const ends = [one.subscribe(listener), other.subscribe(listener)];
-    return () => ends.forEach((end) => end());
-  }, REDRAW_MS, [one, other]);
+  const turn = useRedraw(
+    (listener) => {
+      const ends = [one.subscribe(listener), other.subscribe(listener)];
+      return () => ends.forEach((end) => end());
+    },
+    REDRAW_MS,
+    [one, other],
+  );
   const [isOnlyDifferent, setOnlyDifferent] = useState(false);
   const [picked, setPicked] = useState("");
   const box = useRef(null);
@@ -76,15 +83,17 @@ function Beside({ one, other }) {
         <span></span><span>second</span><span class="num">time</span><span class="num">tokens</span><span class="num">change</span><span>result</span></div>
       <div class="scroll" ref=${box} tabindex="0" role="grid" onKeyDown=${key} aria-rowcount=${found.length}
           aria-activedescendant=${current >= 0 ? `pair-${current}` : undefined} aria-label="Nodes of both runs. Arrow keys move">
-        <div class="extent" style=${{ height: `${seen.height}px` }}>${found.slice(seen.first, seen.last).map((row, i) => {
-          const place = seen.first + i;
-          return html`<div role="row" key=${row.id} id=${`pair-${place}`} aria-selected=${row.id === picked} style=${{ top: `${place * ROW}px` }}
+        <div class="extent" style=${{ height: `${seen.height}px` }}>${found
+          .slice(seen.first, seen.last)
+          .map((row, i) => {
+            const place = seen.first + i;
+            return html`<div role="row" key=${row.id} id=${`pair-${place}`} aria-selected=${row.id === picked} style=${{ top: `${place * ROW}px` }}
               class=${classes("pair", [row.id === picked, "picked"], [differs(row), "differs"])} onClick=${() => setPicked(row.id)}>
             <span role="gridcell" class="id"><bdi>${visible(row.id)}</bdi></span>
             <${Cells} node=${row.one} source=${one} /><span role="gridcell"></span><${Cells} node=${row.other} source=${other} />
             <span role="gridcell" class="num">${change(took(row.one, one), took(row.other, other))}</span>
             <span role="gridcell">${row.same === null ? "" : row.same ? "same" : html`<b>differs</b>`}</span></div>`;
-        })}</div></div>
+          })}</div></div>
     </div>
     ${pair && html`<${Results} key=${pair.id} one=${one} other=${other} pair=${pair} />`}
   </main>`;

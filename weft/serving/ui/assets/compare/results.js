@@ -12,8 +12,11 @@ function Result({ source, node, label }) {
   const value = end?.outcome.value;
   return html`<section aria-label=${label}><h3>${label}</h3>
     ${end?.outcome.failure && html`<${Failure} failure=${end.outcome.failure} />`}
-    ${value ? html`<${Text} text=${value.text} cut=${end.cut?.["outcome.value"]} run=${source.run.id} seq=${end.seq} field="outcome.value" label=${label} />`
-      : html`<p class="note">${node ? "no result" : "the run has no such node"}</p>`}</section>`;
+    ${
+      value
+        ? html`<${Text} text=${value.text} cut=${end.cut?.["outcome.value"]} run=${source.run.id} seq=${end.seq} field="outcome.value" label=${label} />`
+        : html`<p class="note">${node ? "no result" : "the run has no such node"}</p>`
+    }</section>`;
 }
 
 export const Results = ({ one, other, pair }) => html`<div class="results">

@@ -20,7 +20,7 @@ export function layout({ count, parents, edges }) {
   for (let i = 0; i < count; i++) push(inside, parents[i], i);
   for (let i = 0; i < edges.length; i += 2) push(within, parents[edges[i]], [edges[i], edges[i + 1]]);
   const place = (scope, children) => arrange(children, within.get(scope) || [], { x, y, width, height });
-  for (let i = count; i--; ) {
+  for (let i = count; i--;) {
     const children = inside.get(i);
     if (!children) continue;
     const size = place(i, children);
@@ -54,7 +54,11 @@ function arrange(children, edges, box) {
     return size;
   });
   const height = Math.max(...sizes.map((size) => size.height));
-  ranks.forEach((rank, i) => rank.forEach((child) => { box.y[child] += (height - sizes[i].height) / 2; }));
+  ranks.forEach((rank, i) =>
+    rank.forEach((child) => {
+      box.y[child] += (height - sizes[i].height) / 2;
+    }),
+  );
   return { width: left - GAP.x, height };
 }
 

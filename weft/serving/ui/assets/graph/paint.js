@@ -7,8 +7,26 @@ import { stateOf } from "../model/state.js";
 const READABLE = 0.5; // below this scale no text is drawn
 const OUTLINED = 0.12; // below this no edges inside large scopes, and boxes are plain
 const MANY_EDGES = 1_500;
-const NAMES = ["ground", "panel", "ink", "soft", "line", "accent", "queued", "working", "waiting", "delayed", "asking",
-  "succeeded", "failed", "skipped", "cancelled", "interrupted", "scope", "edge"];
+const NAMES = [
+  "ground",
+  "panel",
+  "ink",
+  "soft",
+  "line",
+  "accent",
+  "queued",
+  "working",
+  "waiting",
+  "delayed",
+  "asking",
+  "succeeded",
+  "failed",
+  "skipped",
+  "cancelled",
+  "interrupted",
+  "scope",
+  "edge",
+];
 
 export const palette = () => Object.fromEntries(NAMES.map((name) => [name, colour(name)]));
 
@@ -24,8 +42,10 @@ export function paint(canvas, picture, view, look) {
   context.translate(view.x, view.y);
   context.scale(view.scale, view.scale);
   const sight = {
-    left: -view.x / view.scale, top: -view.y / view.scale,
-    right: (wide - view.x) / view.scale, bottom: (high - view.y) / view.scale,
+    left: -view.x / view.scale,
+    top: -view.y / view.scale,
+    right: (wide - view.x) / view.scale,
+    bottom: (high - view.y) / view.scale,
   };
   const seen = inSight(picture, sight);
   const done = { boxes: seen.length, texts: 0, edges: 0 };
@@ -38,7 +58,12 @@ export function paint(canvas, picture, view, look) {
 function inSight({ nodes, x, y, width, height }, sight) {
   const found = [];
   for (let i = 0; i < nodes.length; i++)
-    if (x[i] < sight.right && y[i] < sight.bottom && x[i] + width[i] > sight.left && y[i] + height[i] > sight.top)
+    if (
+      x[i] < sight.right &&
+      y[i] < sight.bottom &&
+      x[i] + width[i] > sight.left &&
+      y[i] + height[i] > sight.top
+    )
       found.push(i);
   return found;
 }

@@ -8,7 +8,7 @@ export function scene(run, open) {
   while (waiting.length) {
     const node = waiting.pop();
     nodes.push(node);
-    if (open.has(node.id)) for (let i = node.children.length; i--; ) waiting.push(node.children[i]);
+    if (open.has(node.id)) for (let i = node.children.length; i--;) waiting.push(node.children[i]);
   }
   const place = new Map(nodes.map((node, i) => [node, i]));
   const parents = Int32Array.from(nodes, (node) => (node.parent ? place.get(node.parent) : -1));

@@ -4,58 +4,10 @@ import { useTheme } from "../base/theme.js";
 import { line } from "../base/visible.js";
 import { STATES, amount } from "../base/words.js";
 import { stateOf } from "../model/state.js";
+import { fitted, withBox, zoomed } from "./camera.js";
 import { paint, palette } from "./paint.js";
-import { scene } from "./scene.js";
+import { usePicture } from "./picture.js";
 import { neighbour } from "./walk.js";
-
-const SCALES = [0.01, 2.5];
-const MARGIN = 28;
-const WORKER = "/graph/worker.js";
-const policy = globalThis.trustedTypes?.createPolicy("weft", {
-  createScriptURL(url) {
-    if (url !== WORKER) throw new TypeError("only the page's own worker");
-    return url;
-  },
-});
-const newWorker = () => new Worker(policy ? policy.createScriptURL(WORKER) : WORKER, { type: "module" });
-
-/** The placed graph of the run, laid out again when it grows or a scope is opened. */
-function usePicture(run, open, grown) {
-  const [picture, setPicture] = useState(null);
-  const worker = useRef(null);
-  const turn = useRef(0);
-  useEffect(() => {
-    worker.current = newWorker();
-    return () => worker.current.terminate();
-  }, []);
-  useEffect(() => {
-    const found = scene(run, open);
-    const mine = (turn.current += 1);
-    worker.current.onmessage = ({ data }) => { if (data.turn === turn.current) setPicture({ ...found, ...data }); };
-    worker.current.postMessage({ turn: mine, count: found.nodes.length, parents: found.parents, edges: found.edges });
-  }, [run, open, grown]);
-  return picture;
-}
-
-function fitted(canvas, { size }) {
-  const scale = Math.min(1.15, (canvas.clientWidth - 2 * MARGIN) / size.width, (canvas.clientHeight - 2 * MARGIN) / size.height);
-  const kept = Math.max(SCALES[0], scale);
-  return { scale: kept, x: (canvas.clientWidth - size.width * kept) / 2, y: (canvas.clientHeight - size.height * kept) / 2 };
-}
-
-function zoomed(view, factor, x, y) {
-  const scale = Math.min(SCALES[1], Math.max(SCALES[0], view.scale * factor));
-  const by = scale / view.scale;
-  return { scale, x: x - (x - view.x) * by, y: y - (y - view.y) * by };
-}
-
-function shownBox(canvas, view, picture, place) {
-  const [left, top] = [picture.x[place] * view.scale + view.x, picture.y[place] * view.scale + view.y];
-  const [width, height] = [picture.width[place] * view.scale, picture.height[place] * view.scale];
-  const into = (start, length, room) =>
-    start < MARGIN ? MARGIN - start : Math.min(0, Math.max(MARGIN - start, room - MARGIN - start - length));
-  return { ...view, x: view.x + into(left, width, canvas.clientWidth), y: view.y + into(top, height, canvas.clientHeight) };
-}
 
 export function GraphView({ source, open, setOpen, selected, onSelect, turn }) {
   const { run } = source;
@@ -71,25 +23,36 @@ export function GraphView({ source, open, setOpen, selected, onSelect, turn }) {
 
   useEffect(() => {
     const sized = new ResizeObserver(() => setSize((before) => before + 1));
-    sized.observe(canvas.current);
+    if (canvas.current) sized.observe(canvas.current); // the view may be gone before its effects run
     return () => sized.disconnect();
   }, []);
-  useEffect(() => { if (picture && !own) setView(fitted(canvas.current, picture)); }, [picture, size, own]);
+  useEffect(() => {
+    if (picture && !own && canvas.current) setView(fitted(canvas.current, picture));
+  }, [picture, size, own]);
   useEffect(() => {
     if (!picture) return undefined;
     const frame = requestAnimationFrame(() => {
       const look = { colours, open, selected, font, isLive: source.isLive, now: source.now };
+      if (!canvas.current) return;
       const done = paint(canvas.current, picture, view, look);
-      Object.assign(canvas.current.dataset, { boxes: done.boxes, texts: done.texts, nodes: picture.nodes.length });
+      Object.assign(canvas.current.dataset, {
+        boxes: done.boxes,
+        texts: done.texts,
+        nodes: picture.nodes.length,
+      });
     });
     return () => cancelAnimationFrame(frame);
   }, [picture, view, colours, selected, size, turn, open]);
   useEffect(() => {
     const place = picture && selected ? picture.place.get(selected) : undefined;
-    if (place !== undefined && own) setView((before) => shownBox(canvas.current, before, picture, place));
+    const box = canvas.current;
+    if (place !== undefined && own && box) setView((before) => withBox(box, before, picture, place));
   }, [selected, picture]);
 
-  const move = (next) => { setOwn(true); setView(next); };
+  const move = (next) => {
+    setOwn(true);
+    setView(next);
+  };
   const middle = () => [canvas.current.clientWidth / 2, canvas.current.clientHeight / 2];
   const zoom = (factor, at = middle()) => move((before) => zoomed(before, factor, ...at));
   const toggle = (node) => {
@@ -100,9 +63,17 @@ export function GraphView({ source, open, setOpen, selected, onSelect, turn }) {
   };
   const under = (event) => {
     const box = canvas.current.getBoundingClientRect();
-    const [x, y] = [(event.clientX - box.left - view.x) / view.scale, (event.clientY - box.top - view.y) / view.scale];
-    for (let i = picture ? picture.nodes.length : 0; i--; )
-      if (x >= picture.x[i] && y >= picture.y[i] && x <= picture.x[i] + picture.width[i] && y <= picture.y[i] + picture.height[i])
+    const [x, y] = [
+      (event.clientX - box.left - view.x) / view.scale,
+      (event.clientY - box.top - view.y) / view.scale,
+    ];
+    for (let i = picture ? picture.nodes.length : 0; i--;)
+      if (
+        x >= picture.x[i] &&
+        y >= picture.y[i] &&
+        x <= picture.x[i] + picture.width[i] &&
+        y <= picture.y[i] + picture.height[i]
+      )
         return picture.nodes[i];
     return null;
   };
@@ -123,29 +94,44 @@ export function GraphView({ source, open, setOpen, selected, onSelect, turn }) {
       if (drag.current && !drag.current.moved) onSelect(under(event));
       drag.current = null;
     },
-    onPointerCancel() { drag.current = null; },
-    onDblClick(event) { toggle(under(event)); },
+    onPointerCancel() {
+      drag.current = null;
+    },
+    onDblClick(event) {
+      toggle(under(event));
+    },
   };
   useEffect(() => {
     const box = canvas.current;
+    if (!box) return undefined;
     const wheel = (event) => {
       event.preventDefault();
-      if (event.ctrlKey || event.metaKey) zoom(Math.exp(-event.deltaY * 0.004), [event.offsetX, event.offsetY]);
+      if (event.ctrlKey || event.metaKey)
+        zoom(Math.exp(-event.deltaY * 0.004), [event.offsetX, event.offsetY]);
       else move((before) => ({ ...before, x: before.x - event.deltaX, y: before.y - event.deltaY }));
     };
     box.addEventListener("wheel", wheel, { passive: false });
     return () => box.removeEventListener("wheel", wheel);
   }, []);
   const key = (event) => {
-    const actions = { "+": () => zoom(1.3), "=": () => zoom(1.3), "-": () => zoom(1 / 1.3), 0: () => setOwn(false),
-      Enter: () => toggle(selected), " ": () => toggle(selected), Escape: () => onSelect(null) };
+    const actions = {
+      "+": () => zoom(1.3),
+      "=": () => zoom(1.3),
+      "-": () => zoom(1 / 1.3),
+      0: () => setOwn(false),
+      Enter: () => toggle(selected),
+      " ": () => toggle(selected),
+      Escape: () => onSelect(null),
+    };
     const step = event.key.startsWith("Arrow") && picture && neighbour(picture, open, selected, event.key);
     if (step) onSelect(step);
     else if (actions[event.key]) actions[event.key]();
     else return;
     event.preventDefault();
   };
-  const said = selected ? `${line(selected.id, 120)}, ${line(selected.kind, 40)}, ${STATES[stateOf(selected, source.isLive)]}` : "";
+  const said = selected
+    ? `${line(selected.id, 120)}, ${line(selected.kind, 40)}, ${STATES[stateOf(selected, source.isLive)]}`
+    : "";
   return html`<div class="graph">
     <canvas ref=${canvas} tabindex="0" role="application" ...${pointer} onKeyDown=${key} aria-describedby="graph-said"
       aria-label="Graph of the run. Arrow keys go from node to node, Enter opens or closes what is inside, plus and minus zoom, zero shows everything. The timeline has the same nodes as rows."></canvas>

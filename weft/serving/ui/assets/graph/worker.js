@@ -3,5 +3,10 @@ import { layout } from "./layout.js";
 
 addEventListener("message", ({ data }) => {
   const { x, y, width, height, size } = layout(data);
-  postMessage({ turn: data.turn, x, y, width, height, size }, [x.buffer, y.buffer, width.buffer, height.buffer]);
+  postMessage({ turn: data.turn, x, y, width, height, size }, [
+    x.buffer,
+    y.buffer,
+    width.buffer,
+    height.buffer,
+  ]);
 });

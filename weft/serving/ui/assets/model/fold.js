@@ -46,7 +46,10 @@ class Node {
   }
   /** Seconds of its own work, and of waiting for what it appended. */
   spent(doing, now) {
-    return this.phases.reduce((sum, [what, from, to]) => (what === doing ? sum + (to ?? now) - from : sum), 0);
+    return this.phases.reduce(
+      (sum, [what, from, to]) => (what === doing ? sum + (to ?? now) - from : sum),
+      0,
+    );
   }
 }
 
@@ -101,7 +104,9 @@ export class Run {
       if (parent) {
         node.parent = parent;
         node.depth = parent.depth + 1;
-        node.name = info.id.startsWith(parent.id) ? info.id.slice(parent.id.length).replace(/^\//, "") : info.id;
+        node.name = info.id.startsWith(parent.id)
+          ? info.id.slice(parent.id.length).replace(/^\//, "")
+          : info.id;
         for (let above = parent; above; above = above.parent) above.inside.total += 1;
       }
       if (THREADS.has(node.kind)) this.thinks += 1;
@@ -130,7 +135,10 @@ export class Run {
     if (state === "asking") this.asking.add(node);
     else this.asking.delete(node);
     const counts = [
-      ["ended", ENDED], ["working", BUSY], ["failed", new Set(["failed"])], ["asking", new Set(["asking"])],
+      ["ended", ENDED],
+      ["working", BUSY],
+      ["failed", new Set(["failed"])],
+      ["asking", new Set(["asking"])],
     ].map(([name, states]) => [name, states.has(state) - states.has(before)]);
     for (let above = node.parent; above; above = above.parent)
       for (const [name, change] of counts) above.inside[name] += change;
@@ -225,7 +233,12 @@ const OF_NODE = {
     keep(node, record);
     run.leave(node, record.at_s, outcome.status === "failed");
     run.become(node, outcome.status);
-    Object.assign(node, { ended: record.at_s, failure: outcome.failure, via: outcome.via, recalled: record.recalled });
+    Object.assign(node, {
+      ended: record.at_s,
+      failure: outcome.failure,
+      via: outcome.via,
+      recalled: record.recalled,
+    });
     node.attempts = Math.max(node.attempts, outcome.attempts);
     node.value = outcome.value ? outcome.value.text : "";
     node.mark = outcome.value ? outcome.value.mark : "none";

@@ -17,7 +17,8 @@ export function openAtFirst(run) {
 }
 
 /** All nodes with children. */
-export const scopes = (run) => [...run.nodes.values()].filter((node) => node.children.length).map((node) => node.id);
+export const scopes = (run) =>
+  [...run.nodes.values()].filter((node) => node.children.length).map((node) => node.id);
 
 /** `[{node, depth}]` in order. `fits` (or null) picks nodes, which are then shown with those above. */
 export function rows(run, open, fits = null) {
@@ -29,7 +30,8 @@ export function rows(run, open, fits = null) {
     if (wanted && !wanted.has(row.node)) continue;
     found.push(row);
     if (wanted || open.has(row.node.id))
-      for (let i = row.node.children.length; i--; ) waiting.push({ node: row.node.children[i], depth: row.depth + 1 });
+      for (let i = row.node.children.length; i--;)
+        waiting.push({ node: row.node.children[i], depth: row.depth + 1 });
   }
   return found;
 }
@@ -37,7 +39,8 @@ export function rows(run, open, fits = null) {
 function withAbove(run, fits) {
   const wanted = new Set();
   for (const node of run.nodes.values())
-    if (fits(node)) for (let above = node; above && !wanted.has(above); above = above.parent) wanted.add(above);
+    if (fits(node))
+      for (let above = node; above && !wanted.has(above); above = above.parent) wanted.add(above);
   return wanted;
 }
 

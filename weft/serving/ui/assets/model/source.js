@@ -53,15 +53,14 @@ export class Source {
   }
 
   async catchUp() {
-    for (let more = true; more && !this.ended; ) {
+    for (let more = true; more && !this.ended;) {
       const page = await get(about("records", this.run.id, { after: this.run.last, ...this.marks }));
       if (page.records.length) this.heardAt = performance.now();
       this.run.add(page);
       more = page.more;
       this.tell();
     }
-    if (!this.header || this.run.changes !== this.known) this.header = await get(about("run", this.run.id));
-    this.known = this.run.changes;
+    this.header = await get(about("run", this.run.id));
     this.run.loaded = true;
     this.tell();
   }

@@ -5,7 +5,11 @@ const PLAIN = { string: "text", number: "number", integer: "number", boolean: "b
 /** choice, boolean, number, text, or json for every other shape. */
 export function kindOf(schema) {
   if (Array.isArray(schema.enum) && schema.enum.length) return "choice";
-  if (schema.type === undefined && !Object.keys(schema).some((key) => key !== "description" && key !== "title")) return "text";
+  if (
+    schema.type === undefined &&
+    !Object.keys(schema).some((key) => key !== "description" && key !== "title")
+  )
+    return "text";
   return PLAIN[schema.type] || "json";
 }
 

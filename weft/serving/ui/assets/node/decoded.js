@@ -12,8 +12,13 @@ function Drafted({ how }) {
   return html`<p class="note"><strong>${visible(how.method)}</strong>: ${number(how.drafted)} tokens drafted, ${number(how.accepted)} kept,${" "}
       ${number(how.forwards)} passes, ${perStep} tokens a pass${how.lossless ? ", lossless" : ", lossy"}</p>
     <${Bar} label="kept" part=${how.accepted} whole=${how.drafted} />
-    ${how.tested.map((tested, depth) => html`<${Bar} key=${depth} label=${`depth ${depth + 1}`} part=${how.held[depth] || 0} whole=${tested}
-      title=${`${number(how.held[depth] || 0)} of ${number(tested)}`} />`)}
+    ${how.tested.map(
+      (
+        tested,
+        depth,
+      ) => html`<${Bar} key=${depth} label=${`depth ${depth + 1}`} part=${how.held[depth] || 0} whole=${tested}
+      title=${`${number(how.held[depth] || 0)} of ${number(tested)}`} />`,
+    )}
     ${how.fallback && html`<p class="note">given up: ${visible(how.fallback)}</p>`}`;
 }
 
@@ -27,6 +32,8 @@ function Filled({ how }) {
 export function Decoded({ records }) {
   const found = records.filter(({ event }) => event === "NodeDecoded" || event === "NodeDenoised");
   if (!found.length) return null;
-  return html`<section><h3>Decoding</h3>${found.slice(-8).map((record) => html`<div key=${record.seq}>
-    ${record.speculated ? html`<${Drafted} how=${record.speculated} />` : html`<${Filled} how=${record.denoised} />`}</div>`)}</section>`;
+  return html`<section><h3>Decoding</h3>${found.slice(-8).map(
+    (record) => html`<div key=${record.seq}>
+    ${record.speculated ? html`<${Drafted} how=${record.speculated} />` : html`<${Filled} how=${record.denoised} />`}</div>`,
+  )}</section>`;
 }

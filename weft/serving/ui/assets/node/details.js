@@ -15,11 +15,14 @@ export function useDetails(run, node) {
   useEffect(() => {
     if (!missing.length) return undefined;
     const abort = new AbortController();
-    get(about("details", run.id, { seqs: missing.join(",") }), { signal: abort.signal }).then((found) => {
-      for (const record of found.records) known.current.set(record.seq, record);
-      setError(null);
-      redraw((before) => before + 1);
-    }, (failed) => failed.name === "AbortError" || setError(failed));
+    get(about("details", run.id, { seqs: missing.join(",") }), { signal: abort.signal }).then(
+      (found) => {
+        for (const record of found.records) known.current.set(record.seq, record);
+        setError(null);
+        redraw((before) => before + 1);
+      },
+      (failed) => failed.name === "AbortError" || setError(failed),
+    );
     return () => abort.abort();
   }, [missing.join(",")]);
   return {

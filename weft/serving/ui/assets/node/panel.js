@@ -22,12 +22,16 @@ function CancelNode({ source, node }) {
   if (node.isEnded || !source.isLive) return null;
   const end = (yes) => {
     setAsked(false);
-    if (yes) send(source.run.id, { kind: "cancel", node: node.id, value: null }).then(() => setSent(true), setError);
+    if (yes)
+      send(source.run.id, { kind: "cancel", node: node.id, value: null }).then(() => setSent(true), setError);
   };
   return html`<button type="button" class="danger" disabled=${isSent} onClick=${() => setAsked(true)}>
       ${isSent ? "cancelling…" : "Cancel node"}</button>
-    ${isAsked && html`<${Dialog} title="Cancel this node?" confirm="Cancel the node" danger onEnd=${end}>
-      <p><bdi>${visible(node.id)}</bdi> ends now, with everything inside it.</p><//>`}
+    ${
+      isAsked &&
+      html`<${Dialog} title="Cancel this node?" confirm="Cancel the node" danger onEnd=${end}>
+      <p><bdi>${visible(node.id)}</bdi> ends now, with everything inside it.</p><//>`
+    }
     <${Trouble} error=${error} />`;
 }
 
@@ -36,17 +40,31 @@ function facts(node, source) {
   const spent = (doing) => node.spent(doing, now);
   const found = [];
   if (node.began !== null) found.push(["started", `after ${duration(node.began)}`]);
-  for (const [doing, label] of [["work", "worked"], ["children", "waited for what is inside"], ["delay", "waited to retry"], ["person", "waited for a person"]])
+  for (const [doing, label] of [
+    ["work", "worked"],
+    ["children", "waited for what is inside"],
+    ["delay", "waited to retry"],
+    ["person", "waited for a person"],
+  ])
     if (spent(doing) > 0) found.push([label, duration(spent(doing))]);
   if (node.attempts > 1) found.push(["attempts", number(node.attempts)]);
-  if (node.tokens[0] || node.tokens[1]) found.push(["tokens", `${number(node.tokens[0])} prompt, ${number(node.tokens[1])} generated`]);
+  if (node.tokens[0] || node.tokens[1])
+    found.push(["tokens", `${number(node.tokens[0])} prompt, ${number(node.tokens[1])} generated`]);
   if (node.money) found.push(["cost", money(node.money)]);
   if (node.via) found.push(["stood in", node.via]);
   if (node.recalled) found.push(["recalled", "an earlier part of the run had come to it"]);
   if (node.resource) found.push(["slot of", visible(node.resource)]);
-  if (node.inside.total) found.push(["inside", `${number(node.inside.ended)} of ${number(node.inside.total)} ended, ${number(node.inside.failed)} failed`]);
+  if (node.inside.total)
+    found.push([
+      "inside",
+      `${number(node.inside.ended)} of ${number(node.inside.total)} ended, ${number(node.inside.failed)} failed`,
+    ]);
   if (node.sources.length)
-    found.push(["waits for", visible(node.sources.slice(0, MOST_SOURCES).join(", ")) + (node.sources.length > MOST_SOURCES ? ` and ${number(node.sources.length - MOST_SOURCES)} more` : "")]);
+    found.push([
+      "waits for",
+      visible(node.sources.slice(0, MOST_SOURCES).join(", ")) +
+        (node.sources.length > MOST_SOURCES ? ` and ${number(node.sources.length - MOST_SOURCES)} more` : ""),
+    ]);
   return found;
 }
 
@@ -65,8 +83,10 @@ function Result({ run, record }) {
 
 function Logs({ node }) {
   if (!node.logs.length) return null;
-  return html`<section><h3>Log</h3><ul class="logs">${node.logs.map(([at, text]) =>
-    html`<li><span class="at">${duration(at)}</span> <span dir="auto">${visible(text)}</span></li>`)}</ul></section>`;
+  return html`<section><h3>Log</h3><ul class="logs">${node.logs.map(
+    ([at, text]) =>
+      html`<li><span class="at">${duration(at)}</span> <span dir="auto">${visible(text)}</span></li>`,
+  )}</ul></section>`;
 }
 
 export function NodePanel({ source, node, onClose }) {
@@ -76,7 +96,12 @@ export function NodePanel({ source, node, onClose }) {
   const tools = calls(records, "ToolCalled", "ToolReturned");
   const end = records.findLast((record) => record.event === "NodeFinished");
   const failed = records.filter((record) => ["NodeRetrying", "NodeRerouted"].includes(record.event));
-  const key = (event) => { if (event.key === "Escape" && !event.defaultPrevented) { onClose(); document.querySelector(".view [tabindex='0']")?.focus(); } };
+  const key = (event) => {
+    if (event.key === "Escape" && !event.defaultPrevented) {
+      onClose();
+      document.querySelector(".view [tabindex='0']")?.focus();
+    }
+  };
   return html`<aside class="node" aria-label="Node" onKeyDown=${key}>
     <header><h2><bdi>${visible(node.id)}</bdi></h2>
       <button type="button" class="quiet" aria-label="Close" title="Close (Escape)" onClick=${onClose}>×</button></header>
@@ -85,9 +110,14 @@ export function NodePanel({ source, node, onClose }) {
     <${Trouble} error=${error} />
     ${node.question && html`<${Question} source=${source} node=${node} record=${records.find(({ seq }) => seq === node.question.seq)} />`}
     ${end?.outcome.failure && html`<section><h3>Failure</h3><${Failure} failure=${end.outcome.failure} /></section>`}
-    ${failed.length > 0 && html`<section><h3>Earlier attempts</h3>${failed.map((record) => html`<div key=${record.seq}>
+    ${
+      failed.length > 0 &&
+      html`<section><h3>Earlier attempts</h3>${failed.map(
+        (record) => html`<div key=${record.seq}>
       <p class="note">${record.event === "NodeRetrying" ? `attempt ${record.attempt}, repeated after ${duration(record.delay_s)}` : html`<bdi>${visible(record.to)}</bdi> took its place`}</p>
-      <${Failure} failure=${record.failure} /></div>`)}</section>`}
+      <${Failure} failure=${record.failure} /></div>`,
+      )}</section>`
+    }
     ${earlier > 0 && html`<p class="note"><button type="button" class="link" onClick=${showEarlier}>Show earlier records (${number(earlier)})</button></p>`}
     ${models.map((call) => html`<${ModelCall} key=${call.key} run=${run} node=${node} call=${call} />`)}
     ${tools.map((call) => html`<${ToolCall} key=${call.key} run=${run} call=${call} isEnded=${node.isEnded} />`)}
@@ -95,7 +125,8 @@ export function NodePanel({ source, node, onClose }) {
     <${Decoded} records=${records} />
     <${Result} run=${run} record=${end} />
     <${Logs} node=${node} />
-    <section><h3>Facts</h3><dl class="facts">${facts(node, source).map(([label, value]) =>
-      html`<div><dt>${label}</dt><dd><bdi>${value}</bdi></dd></div>`)}</dl></section>
+    <section><h3>Facts</h3><dl class="facts">${facts(node, source).map(
+      ([label, value]) => html`<div><dt>${label}</dt><dd><bdi>${value}</bdi></dd></div>`,
+    )}</dl></section>
   </aside>`;
 }

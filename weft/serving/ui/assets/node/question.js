@@ -7,15 +7,22 @@ import { blank, kindOf, valueOf } from "./answer.js";
 
 function Field({ id, schema, draft, onDraft, isFirst }) {
   const own = useRef(null);
-  useEffect(() => { if (isFirst) own.current?.focus(); }, []);
+  useEffect(() => {
+    if (isFirst) own.current?.focus();
+  }, []);
   const props = { id, ref: own, onInput: (event) => onDraft(event.target.value) };
   switch (kindOf(schema)) {
     case "choice":
       return html`<select ...${props} value=${draft} onChange=${props.onInput}><option value="" disabled>choose…</option>
         ${schema.enum.map((choice, i) => html`<option value=${String(i)}>${visible(typeof choice === "string" ? choice : JSON.stringify(choice))}</option>`)}</select>`;
     case "boolean":
-      return html`<span class="choice" role="radiogroup" aria-labelledby=${`${id}-label`}>${["true", "false"].map((value, i) => html`
-        <label><input type="radio" name=${id} ref=${i ? null : own} value=${value} checked=${draft === value} onChange=${props.onInput} /> ${value === "true" ? "yes" : "no"}</label>`)}</span>`;
+      return html`<span class="choice" role="radiogroup" aria-labelledby=${`${id}-label`}>${[
+        "true",
+        "false",
+      ].map(
+        (value, i) => html`
+        <label><input type="radio" name=${id} ref=${i ? null : own} value=${value} checked=${draft === value} onChange=${props.onInput} /> ${value === "true" ? "yes" : "no"}</label>`,
+      )}</span>`;
     case "number":
       return html`<input type="text" inputmode="decimal" ...${props} value=${draft} />`;
     case "text":
@@ -28,8 +35,15 @@ function Field({ id, schema, draft, onDraft, isFirst }) {
 /** The fields of the form: those of an object with plain properties, else one for the whole. */
 function fieldsOf(schema) {
   const properties = schema.type === "object" && schema.properties ? Object.entries(schema.properties) : [];
-  const isPlain = properties.length > 0 && properties.length <= 12 && properties.every(([, one]) => kindOf(one) !== "json");
-  return isPlain ? properties.map(([name, one]) => ({ name, schema: one, required: (schema.required || []).includes(name) })) : [{ name: "", schema, required: true }];
+  const isPlain =
+    properties.length > 0 && properties.length <= 12 && properties.every(([, one]) => kindOf(one) !== "json");
+  return isPlain
+    ? properties.map(([name, one]) => ({
+        name,
+        schema: one,
+        required: (schema.required || []).includes(name),
+      }))
+    : [{ name: "", schema, required: true }];
 }
 
 function readSchema(record) {
@@ -44,13 +58,16 @@ function readSchema(record) {
 function Form({ run, node, record }) {
   const schema = readSchema(record);
   const fields = fieldsOf(schema);
-  const [drafts, setDrafts] = useState(() => Object.fromEntries(fields.map((field) => [field.name, blank(field.schema)])));
+  const [drafts, setDrafts] = useState(() =>
+    Object.fromEntries(fields.map((field) => [field.name, blank(field.schema)])),
+  );
   const [error, setError] = useState(null);
   const [isSent, setSent] = useState(false);
   const submit = async (event) => {
     event.preventDefault();
     try {
-      const given = fields.filter((field) => field.required || drafts[field.name] !== "")
+      const given = fields
+        .filter((field) => field.required || drafts[field.name] !== "")
         .map((field) => [field.name, valueOf(field.schema, drafts[field.name], field.name)]);
       const value = fields[0].name === "" ? given[0][1] : Object.fromEntries(given);
       await send(run.id, { kind: "answer", node: node.id, question: record.seq, value });

@@ -5,7 +5,12 @@ import { visible } from "../base/visible.js";
 import { duration } from "../base/words.js";
 import { Failure } from "./failure.js";
 
-const EFFECTS = { pure: "changes nothing", idempotent: "may be repeated", once: "never repeated", unknown: "" };
+const EFFECTS = {
+  pure: "changes nothing",
+  idempotent: "may be repeated",
+  once: "never repeated",
+  unknown: "",
+};
 
 function Returned({ run, record }) {
   if (record.failure) return html`<${Failure} failure=${record.failure} />`;
@@ -21,8 +26,11 @@ export function ToolCall({ run, call, isEnded }) {
       ${call.attempt > 1 && html`<small>attempt ${call.attempt}</small>`}
       ${effect && html`<span class="effect">${effect}</span>`}</h3>
     ${asked?.arguments && html`<h4>arguments</h4><${Text} text=${asked.arguments.text} cut=${asked.cut?.arguments} run=${run.id} seq=${asked.seq} field="arguments" label="Arguments" />`}
-    ${answer ? html`<${Returned} run=${run} record=${answer} />
+    ${
+      answer
+        ? html`<${Returned} run=${run} record=${answer} />
         <p class="note">${asked ? `took ${duration(answer.at_s - asked.at_s)}` : ""}${answer.done === "done" ? "" : `; its effect: ${visible(answer.done)}`}</p>`
-      : html`<p class="note">${isEnded ? "Nobody knows how it ended." : "under way…"}</p>`}
+        : html`<p class="note">${isEnded ? "Nobody knows how it ended." : "under way…"}</p>`
+    }
   </section>`;
 }

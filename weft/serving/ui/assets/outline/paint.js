@@ -2,7 +2,19 @@
 import { colour } from "../base/theme.js";
 import { duration } from "../base/words.js";
 
-const NAMES = ["ink", "soft", "line", "accent", "working", "failed", "delayed", "asking", "children", "picked", "faint"];
+const NAMES = [
+  "ink",
+  "soft",
+  "line",
+  "accent",
+  "working",
+  "failed",
+  "delayed",
+  "asking",
+  "children",
+  "picked",
+  "faint",
+];
 const STEPS = [1, 2, 5];
 
 export const palette = () => Object.fromEntries(NAMES.map((name) => [name, colour(name)]));
@@ -63,7 +75,12 @@ function bar(context, [doing, from, to, failed], y, rowPx, x, wide, look) {
   if (right < 0 || left > wide) return;
   const width = Math.max(1.5, right - left);
   const thin = doing === "children" || doing === "delay";
-  const fill = { work: failed ? "failed" : "working", children: "children", delay: "delayed", person: "asking" }[doing];
+  const fill = {
+    work: failed ? "failed" : "working",
+    children: "children",
+    delay: "delayed",
+    person: "asking",
+  }[doing];
   context.fillStyle = look.colours[fill];
   context.beginPath();
   const inset = thin ? rowPx / 2 - 2 : 5;

@@ -31,8 +31,12 @@ export function useSpan(source, canvas) {
       const by = ((drag.current.x - event.clientX) / canvas.current.clientWidth) * (to - from);
       setOwn(within({ from: from + by, to: to + by }));
     },
-    onPointerUp() { drag.current = null; },
-    onPointerCancel() { drag.current = null; },
+    onPointerUp() {
+      drag.current = null;
+    },
+    onPointerCancel() {
+      drag.current = null;
+    },
     onWheel(event) {
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();

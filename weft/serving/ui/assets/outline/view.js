@@ -17,17 +17,25 @@ const DEEPEST = 14;
 const tail = (text) => line(text.slice(-600), 600);
 
 function words(row) {
-  const said = [row.node, ...(row.calls || [])].map((node) => [...node.calls.values()].at(-1)?.text || node.text).filter(Boolean);
+  const said = [row.node, ...(row.calls || [])]
+    .map((node) => [...node.calls.values()].at(-1)?.text || node.text)
+    .filter(Boolean);
   return said.length ? tail(said.at(-1)) : line(row.node.value, 300);
 }
 
-const tokens = (row) => [row.node, ...(row.calls || [])].reduce((sum, node) => sum + Math.max(node.tokens[1], node.streamed), 0);
+const tokens = (row) =>
+  [row.node, ...(row.calls || [])].reduce((sum, node) => sum + Math.max(node.tokens[1], node.streamed), 0);
 
 function Name({ row, open, toggle }) {
   const { node, depth } = row;
   const folds = node.children.length > 0 && open;
   return html`<span role="gridcell" class="name" style=${{ paddingLeft: `${8 + Math.min(depth, DEEPEST) * INDENT}px` }}>
-    <span class="twist" aria-hidden="true" onClick=${(event) => { if (folds) { event.stopPropagation(); toggle(node); } }}>
+    <span class="twist" aria-hidden="true" onClick=${(event) => {
+      if (folds) {
+        event.stopPropagation();
+        toggle(node);
+      }
+    }}>
       ${folds ? (open.has(node.id) ? "▾" : "▸") : ""}</span>
     <bdi class="id">${visible(node.name)}</bdi><span class="kind">${visible(node.kind)}</span></span>`;
 }
@@ -48,7 +56,10 @@ export function OutlineView({ source, mode, open, setOpen, fits, selected, onSel
   const colours = useMemo(palette, [theme]);
   const font = useMemo(() => getComputedStyle(document.body).fontFamily, []);
   const isTimeline = mode === "timeline";
-  const found = useMemo(() => (isTimeline ? nested(run, open, fits) : threads(run, fits)), [run, open, fits, run.grown, fits && turn, mode]);
+  const found = useMemo(
+    () => (isTimeline ? nested(run, open, fits) : threads(run, fits)),
+    [run, open, fits, run.grown, fits && turn, mode],
+  );
   const seen = useWindow(box, found.length, ROW);
   const { span, hands, zoom, fit } = useSpan(source, bars);
   const current = found.findIndex(({ node }) => node === selected);
@@ -60,14 +71,17 @@ export function OutlineView({ source, mode, open, setOpen, fits, selected, onSel
     paintScale(scale.current, span, look);
     paintBars(bars.current, shown, seen.first * ROW - seen.top, ROW, span, look);
   });
-  useEffect(() => { if (current >= 0) reveal(box.current, current, ROW); }, [selected]);
+  useEffect(() => {
+    if (current >= 0) reveal(box.current, current, ROW);
+  }, [selected]);
 
   const toggle = (node) => {
     const next = new Set(open);
     if (!next.delete(node.id)) next.add(node.id);
     setOpen(next);
   };
-  const step = (place) => found.length && onSelect(found[Math.max(0, Math.min(found.length - 1, place))].node);
+  const step = (place) =>
+    found.length && onSelect(found[Math.max(0, Math.min(found.length - 1, place))].node);
   const unfold = (wanted) => {
     if (!selected) return;
     if (selected.children.length && isTimeline && open.has(selected.id) !== wanted) toggle(selected);
@@ -77,10 +91,20 @@ export function OutlineView({ source, mode, open, setOpen, fits, selected, onSel
   const key = (event) => {
     const page = Math.max(1, Math.floor(seen.view / ROW) - 1);
     const actions = {
-      ArrowDown: () => step(current + 1), ArrowUp: () => step(Math.max(0, current - 1)), Home: () => step(0), End: () => step(found.length),
-      PageDown: () => step(current + page), PageUp: () => step(Math.max(0, current - page)),
-      ArrowRight: () => unfold(true), ArrowLeft: () => unfold(false), Enter: () => selected?.children.length && isTimeline && toggle(selected),
-      "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1 / 0.6), 0: fit, Escape: () => onSelect(null),
+      ArrowDown: () => step(current + 1),
+      ArrowUp: () => step(Math.max(0, current - 1)),
+      Home: () => step(0),
+      End: () => step(found.length),
+      PageDown: () => step(current + page),
+      PageUp: () => step(Math.max(0, current - page)),
+      ArrowRight: () => unfold(true),
+      ArrowLeft: () => unfold(false),
+      Enter: () => selected?.children.length && isTimeline && toggle(selected),
+      "+": () => zoom(0.6),
+      "=": () => zoom(0.6),
+      "-": () => zoom(1 / 0.6),
+      0: fit,
+      Escape: () => onSelect(null),
     };
     if (!actions[event.key]) return;
     actions[event.key]();
@@ -89,21 +113,27 @@ export function OutlineView({ source, mode, open, setOpen, fits, selected, onSel
   return html`<div class=${`outline ${mode}`}>
     <div class="axis">
       <span>${isTimeline ? "node" : "thread"}</span>
-      ${isTimeline ? html`<canvas ref=${scale} aria-hidden="true"></canvas>
+      ${
+        isTimeline
+          ? html`<canvas ref=${scale} aria-hidden="true"></canvas>
         <span class="tools"><button type="button" onClick=${() => zoom(1 / 0.6)} aria-label="Zoom out" title="Zoom out (−)">−</button>
           <button type="button" onClick=${() => zoom(0.6)} aria-label="Zoom in" title="Zoom in (+)">+</button>
           <button type="button" onClick=${fit} title="Show everything (0)">Fit</button></span>`
-        : html`<span>state</span><span class="num">tokens</span><span class="num">time</span><span>what it wrote last</span>`}
+          : html`<span>state</span><span class="num">tokens</span><span class="num">time</span><span>what it wrote last</span>`
+      }
     </div>
     <div class="scroll" ref=${box} tabindex="0" role="treegrid" onKeyDown=${key} aria-rowcount=${found.length}
         aria-activedescendant=${current >= 0 ? `row-${current}` : undefined}
         aria-label="Nodes of the run. Arrow keys move and fold, plus and minus zoom">
       <div class="extent" style=${{ height: `${seen.height}px` }}>
-        ${isTimeline && html`<canvas ref=${bars} class="bars" style=${{ height: `${seen.view}px` }} ...${hands} aria-hidden="true"
+        ${
+          isTimeline &&
+          html`<canvas ref=${bars} class="bars" style=${{ height: `${seen.view}px` }} ...${hands} aria-hidden="true"
           onClick=${(event) => {
             const place = Math.floor((event.offsetY + seen.top) / ROW);
             if (found[place]) onSelect(found[place].node);
-          }}></canvas>`}
+          }}></canvas>`
+        }
         ${shown.map((row, i) => {
           const place = seen.first + i;
           const state = stateOf(row.node, source.isLive);

@@ -15,7 +15,8 @@ function counts(run) {
   return found;
 }
 
-const Figure = ({ label, children, title }) => html`<div title=${title}><dt>${label}</dt><dd>${children}</dd></div>`;
+const Figure = ({ label, children, title }) =>
+  html`<div title=${title}><dt>${label}</dt><dd>${children}</dd></div>`;
 
 export function Figures({ source }) {
   const { run } = source;
@@ -35,6 +36,9 @@ export function Figures({ source }) {
       <${Figure} label="began" title=${run.id}>${clock(source.header?.wall || run.wall)}<//>
       ${summary && html`<${Figure} label="run"><bdi class="run-id">${visible(run.id)}</bdi><//>`}
     </dl>
-    ${reasons.length > 0 && html`<ul class="reasons" aria-label="Why">${reasons.map((reason) => html`<li dir="auto">${visible(reason)}</li>`)}
-      ${run.reasons.length > MOST_REASONS && html`<li>and ${number(run.reasons.length - MOST_REASONS)} more</li>`}</ul>`}`;
+    ${
+      reasons.length > 0 &&
+      html`<ul class="reasons" aria-label="Why">${reasons.map((reason) => html`<li dir="auto">${visible(reason)}</li>`)}
+      ${run.reasons.length > MOST_REASONS && html`<li>and ${number(run.reasons.length - MOST_REASONS)} more</li>`}</ul>`
+    }`;
 }

@@ -14,6 +14,7 @@ import { Questions } from "./questions.js";
 
 const REDRAW_MS = 120;
 const CLOCK_MS = 1_000;
+const LOOK_MS = 3_000; // the death of a process is not written anywhere
 
 function Cancel({ source }) {
   const [isAsked, setAsked] = useState(false);
@@ -22,19 +23,27 @@ function Cancel({ source }) {
   if (!source.isLive) return null;
   const end = (yes) => {
     setAsked(false);
-    if (yes) send(source.run.id, { kind: "cancel", node: null, value: null }).then(() => setSent(true), setError);
+    if (yes)
+      send(source.run.id, { kind: "cancel", node: null, value: null }).then(() => setSent(true), setError);
   };
   return html`<button type="button" class="danger" disabled=${isSent} onClick=${() => setAsked(true)}>
       ${isSent ? "cancelling…" : "Cancel run"}</button>
-    ${isAsked && html`<${Dialog} title="Cancel this run?" confirm="Cancel the run" danger onEnd=${end}>
-      <p>What is under way ends now. What has ended stays in the journal, and the run can be resumed.</p><//>`}
+    ${
+      isAsked &&
+      html`<${Dialog} title="Cancel this run?" confirm="Cancel the run" danger onEnd=${end}>
+      <p>What is under way ends now. What has ended stays in the journal, and the run can be resumed.</p><//>`
+    }
     <${Trouble} error=${error} />`;
 }
 
-const VIEWS = [["graph", "Graph"], ["timeline", "Timeline"], ["threads", "Threads"]];
+const VIEWS = [
+  ["graph", "Graph"],
+  ["timeline", "Timeline"],
+  ["threads", "Threads"],
+];
 
 function Tabs({ view, run }) {
-  const there = VIEWS.filter(([name]) => name !== "threads" || run.thinks);
+  const there = VIEWS.filter(([name]) => name !== "threads" || run.thinks || view === name);
   const key = (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!by) return;
@@ -44,9 +53,11 @@ function Tabs({ view, run }) {
     document.getElementById(`tab-${name}`)?.focus();
     event.preventDefault();
   };
-  return html`<div class="tabs" role="tablist" aria-label="View" onKeyDown=${key}>${there.map(([name, label]) =>
-    html`<button type="button" role="tab" id=${`tab-${name}`} aria-selected=${view === name} aria-controls="view"
-      tabindex=${view === name ? 0 : -1} onClick=${() => amend({ view: name })}>${label}</button>`)}</div>`;
+  return html`<div class="tabs" role="tablist" aria-label="View" onKeyDown=${key}>${there.map(
+    ([name, label]) =>
+      html`<button type="button" role="tab" id=${`tab-${name}`} aria-selected=${view === name} aria-controls="view"
+      tabindex=${view === name ? 0 : -1} onClick=${() => amend({ view: name })}>${label}</button>`,
+  )}</div>`;
 }
 
 function Shown({ source, query, turn }) {
@@ -58,24 +69,39 @@ function Shown({ source, query, turn }) {
   const first = useMemo(() => openAtFirst(run), [run.grown]);
   const opened = open || first;
   const selected = run.nodes.get(query.node) || null;
+  useEffect(() => {
+    if (!selected) return;
+    const above = [];
+    for (let one = selected.parent; one; one = one.parent) above.push(one.id);
+    if (above.some((id) => !opened.has(id))) setOpen(new Set([...opened, ...above]));
+  }, [query.node, selected !== null]);
   const select = (node) => amend({ node: node ? node.id : "" });
-  const view = query.view === "threads" && !run.thinks ? "graph" : query.view || "graph";
+  const view = query.view === "threads" && run.loaded && !run.thinks ? "graph" : query.view || "graph";
   const props = { source, open: opened, setOpen, selected, onSelect: select, turn };
   return html`<div class="bar views">
       <${Tabs} view=${view} run=${run} />
-      ${view !== "graph" && html`<input type="search" placeholder="Find a node" aria-label="Find a node" value=${words}
+      ${
+        view !== "graph" &&
+        html`<input type="search" placeholder="Find a node" aria-label="Find a node" value=${words}
           onInput=${(e) => setWords(e.target.value)} />
         <select aria-label="Which nodes" value=${state} onChange=${(e) => setState(e.target.value)}>
           <option value="">all nodes</option><option value="active">under way</option>
-          <option value="asking">asking a person</option><option value="bad">not succeeded</option></select>`}
+          <option value="asking">asking a person</option><option value="bad">not succeeded</option></select>`
+      }
       <span class="gap"></span>
-      ${view !== "threads" && html`<button type="button" onClick=${() => setOpen(new Set(scopes(run)))}>Unfold all</button>
-        <button type="button" onClick=${() => setOpen(new Set())}>Fold all</button>`}
+      ${
+        view !== "threads" &&
+        html`<button type="button" onClick=${() => setOpen(new Set(scopes(run)))}>Unfold all</button>
+        <button type="button" onClick=${() => setOpen(new Set())}>Fold all</button>`
+      }
     </div>
     <div class=${selected ? "stage with-panel" : "stage"}>
       <div class="view" id="view" role="tabpanel" aria-labelledby=${`tab-${view}`}>
-        ${view === "graph" ? html`<${GraphView} ...${props} />`
-          : html`<${OutlineView} ...${props} mode=${view} fits=${fits} key=${view} />`}
+        ${
+          view === "graph"
+            ? html`<${GraphView} ...${props} />`
+            : html`<${OutlineView} ...${props} mode=${view} fits=${fits} key=${view} />`
+        }
       </div>
       ${selected && html`<${NodePanel} key=${selected.id} source=${source} node=${selected} turn=${turn} onClose=${() => select(null)} />`}
     </div>`;
@@ -92,11 +118,14 @@ function Watched({ source, query }) {
   const [clock, setClock] = useState(0);
   useEffect(() => {
     if (!source.isLive) return undefined;
-    const timer = setInterval(() => setClock((before) => before + 1), CLOCK_MS);
-    return () => clearInterval(timer);
+    const ticks = setInterval(() => setClock((before) => before + 1), CLOCK_MS);
+    const looks = setInterval(() => document.hidden || source.read(), LOOK_MS);
+    return () => [ticks, looks].forEach(clearInterval);
   }, [source, source.isLive]);
   const flow = run.flow || source.header?.flow || "";
-  useEffect(() => { document.title = `${line(flow || run.id, 60)} · weft`; }, [flow]);
+  useEffect(() => {
+    document.title = `${line(flow || run.id, 60)} · weft`;
+  }, [flow]);
   return html`<main id="main" class="run" tabindex="-1">
     <div class="bar">
       <nav aria-label="Way back"><a href="#/">Runs</a> <span aria-hidden="true">/</span></nav>

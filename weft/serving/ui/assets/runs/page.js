@@ -11,6 +11,7 @@ import { ago, amount, clock, duration, number } from "../base/words.js";
 
 const ROW = 52;
 const EVERY_MS = 800;
+const LOOK_MS = 5_000; // the death of a process is not written anywhere
 const STANDINGS = ["", "running", "asking", "interrupted", "succeeded", "partial", "failed", "cancelled"];
 
 function useRuns() {
@@ -20,11 +21,21 @@ function useRuns() {
     let timer = null;
     const read = () => {
       timer = null;
-      get("/api/runs").then((found) => { setRuns(found.runs); setError(null); }, setError);
+      get("/api/runs").then((found) => {
+        setRuns(found.runs);
+        setError(null);
+      }, setError);
     };
-    const end = onChange(() => { timer ??= setTimeout(read, EVERY_MS); });
+    const end = onChange(() => {
+      timer ??= setTimeout(read, EVERY_MS);
+    });
+    const looks = setInterval(() => document.hidden || read(), LOOK_MS);
     read();
-    return () => { clearTimeout(timer); end(); };
+    return () => {
+      clearInterval(looks);
+      clearTimeout(timer);
+      end();
+    };
   }, []);
   return [runs, error];
 }
@@ -34,7 +45,10 @@ const took = (run) => (run.ended_wall ? (Date.parse(run.ended_wall) - Date.parse
 function Row({ run, place, isCurrent, isPicked, onPick, onFocus }) {
   const open = () => go(["run", run.run]);
   return html`<div role="row" class=${classes("run", [isCurrent, "current"])} style=${{ top: `${place * ROW}px` }}
-      aria-rowindex=${place + 2} aria-selected=${isPicked} onClick=${() => { onFocus(); open(); }}>
+      aria-rowindex=${place + 2} aria-selected=${isPicked} onClick=${() => {
+        onFocus();
+        open();
+      }}>
     <span role="gridcell" class="pick" onClick=${(event) => event.stopPropagation()}>
       <input type="checkbox" tabindex="-1" checked=${isPicked} onChange=${onPick} aria-label=${`Compare ${line(run.run, 80)}`} /></span>
     <span role="gridcell" class="what"><a href=${address(["run", run.run])} tabindex="-1"
@@ -55,16 +69,22 @@ export function RunsPage() {
   const [picked, setPicked] = useState([]);
   const [current, setCurrent] = useState(0);
   const box = useRef(null);
-  useEffect(() => { document.title = "Runs · weft"; }, []);
+  useEffect(() => {
+    document.title = "Runs · weft";
+  }, []);
   const found = useMemo(() => {
     const text = words.trim().toLowerCase();
-    return (runs || []).filter((run) =>
-      (!standing || standingOf(run) === standing) &&
-      (!text || run.run.toLowerCase().includes(text) || run.flow.toLowerCase().includes(text)));
+    return (runs || []).filter(
+      (run) =>
+        (!standing || standingOf(run) === standing) &&
+        (!text || run.run.toLowerCase().includes(text) || run.flow.toLowerCase().includes(text)),
+    );
   }, [runs, words, standing]);
   const seen = useWindow(box, found.length, ROW);
-  const pick = (run) => setPicked((before) =>
-    before.includes(run) ? before.filter((one) => one !== run) : [...before, run].slice(-2));
+  const pick = (run) =>
+    setPicked((before) =>
+      before.includes(run) ? before.filter((one) => one !== run) : [...before, run].slice(-2),
+    );
   const key = (event) => {
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -1e9, End: 1e9 };
     const run = found[current];
@@ -92,17 +112,27 @@ export function RunsPage() {
     <${Trouble} error=${error} />
     <div class="grid" role="grid" aria-label="Runs" aria-rowcount=${found.length + 1}>
       <div role="row" class="run head" aria-rowindex="1">
-        ${["", "workflow", "state", "began", "took", "records", ""].map((name, i) =>
-          html`<span role="columnheader" class=${i > 3 ? "num" : ""}>${name}</span>`)}</div>
+        ${["", "workflow", "state", "began", "took", "records", ""].map(
+          (name, i) => html`<span role="columnheader" class=${i > 3 ? "num" : ""}>${name}</span>`,
+        )}</div>
       <div class="scroll" ref=${box} tabindex="0" onKeyDown=${key} role="rowgroup"
           aria-label=${at ? `Runs; ${line(at.run, 80)}, ${standingOf(at)}. Arrow keys move, Enter opens, the space bar picks` : "No runs"}>
         <div class="extent" style=${{ height: `${seen.height}px` }}>
-          ${found.slice(seen.first, seen.last).map((run, i) => html`<${Row} key=${run.run} run=${run} place=${seen.first + i}
+          ${found.slice(seen.first, seen.last).map(
+            (run, i) => html`<${Row} key=${run.run} run=${run} place=${seen.first + i}
             isCurrent=${seen.first + i === current} isPicked=${picked.includes(run.run)} onPick=${() => pick(run.run)}
-            onFocus=${() => setCurrent(seen.first + i)} />`)}
+            onFocus=${() => setCurrent(seen.first + i)} />`,
+          )}
         </div></div>
-      ${runs && !found.length && html`<p class="empty">${runs.length ? "No run fits this filter."
-        : html`No run yet. <code>weft run FILE</code> records one, and it appears here while it happens.`}</p>`}
+      ${
+        runs &&
+        !found.length &&
+        html`<p class="empty">${
+          runs.length
+            ? "No run fits this filter."
+            : html`No run yet. <code>weft run FILE</code> records one, and it appears here while it happens.`
+        }</p>`
+      }
     </div>
   </main>`;
 }
