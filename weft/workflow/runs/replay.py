@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from weft.agents.tools.thread import threads_awaited
+from weft.core.calls import ModelCalled
 from weft.core.codec import encode
 from weft.core.errors import BuildError
 from weft.core.events import Event, NodeFinished, Outcome, RunFinished
@@ -112,7 +113,8 @@ async def _replayed(story: Story, unit: Unit, clock: FakeClock, *, strict: bool)
     )
     past = Past(_ReplayRecall(story, redactor), redactor)
     inputs: dict[str, Any] = redactor.restore(dict(story.header.inputs))
-    run = FlowRun(unit, inputs, settings, past, replaying_stage(player))
+    asked = {call.model for call in story.calls if isinstance(call, ModelCalled)}
+    run = FlowRun(unit, inputs, settings, past, replaying_stage(player, asked))
     loop = asyncio.get_running_loop()
     for after_s, reason in _ends(story, cassette.ended_s):
         loop.call_later(after_s, run.cancel, reason)

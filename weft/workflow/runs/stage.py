@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from weft.core.ports import ModelClient, ToolRunner
 from weft.core.values import ToolSpec
@@ -12,13 +12,16 @@ from weft.workflow.sources import Source
 from weft.workflow.unit import Unit
 
 
-def replaying_stage(player: Player) -> Stage:
-    """Models and tools that answer from the record; nothing else is asked."""
+def replaying_stage(player: Player, asked: Container[str]) -> Stage:
+    """Models and tools that answer from the record; nothing else is asked.
+
+    `asked` are the models that were: one of them is not made of others, whatever its declaration.
+    """
 
     def leaf(_: Unit, name: str) -> ModelClient:
         return ReplayingClient(player, name)
 
-    return Stage(_ReplayingBorder(player), BorderModels(leaf))
+    return Stage(_ReplayingBorder(player), BorderModels(leaf, asked))
 
 
 class _ReplayingBorder:
