@@ -1,5 +1,5 @@
 // The graph: a canvas that is dragged, zoomed and walked by keyboard.
-import { html, useEffect, useMemo, useRef, useState } from "../base/html.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../base/html.js";
 import { useTheme } from "../base/theme.js";
 import { line } from "../base/visible.js";
 import { STATES, amount } from "../base/words.js";
@@ -26,7 +26,7 @@ export function GraphView({ source, open, setOpen, selected, onSelect, turn }) {
     if (canvas.current) sized.observe(canvas.current); // the view may be gone before its effects run
     return () => sized.disconnect();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (picture && !own && canvas.current) setView(fitted(canvas.current, picture));
   }, [picture, size, own]);
   useEffect(() => {
