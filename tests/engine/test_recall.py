@@ -15,7 +15,14 @@ from tests.engine.play import after, echo, fail, give, node, script
 from tests.engine.recorded import Recording, go_on, record
 from weft.core.budget import Budget
 from weft.core.errors import NodeFailed
-from weft.core.events import HumanAnswered, NodeFinished, NodeStarted, Outcome
+from weft.core.events import (
+    HumanAnswered,
+    NodeFinished,
+    NodeRerouted,
+    NodeRetrying,
+    NodeStarted,
+    Outcome,
+)
 from weft.core.ids import NodeId, inside
 from weft.core.values import Usage
 from weft.engine import (
@@ -319,6 +326,13 @@ def assert_not_repeated(works: Works, resumed: Recording, cut: Sequence[Any]) ->
     # Stopped before its first step: the winner of its join ended while it was about to start.
     assert all(resumed.by_node[node].status == "cancelled" for node in told - done)
     assert not (ended & told) - REGROWN
+    # Nor are attempts made again that were over.
+    over = Counter(e.record.node for e in cut if isinstance(e.record, NodeRetrying))
+    over += Counter(
+        e.record.node for e in cut if isinstance(e.record, NodeRerouted) and e.record.instead
+    )
+    for name, attempts in over.items():
+        assert works.done[name] <= resumed.by_node[name].attempts - attempts, name
 
 
 def _plain(outcome: Outcome) -> Outcome:
