@@ -75,8 +75,9 @@ def page_of(folder: Path) -> Iterator[tuple[subprocess.Popen[str], httpx2.Client
         found = re.fullmatch(r"(http://127\.0\.0\.1:\d+)/#key=([\w-]{32,})", url)
         assert found, (url, process.communicate() if process.poll() is not None else "")
         headers = {"authorization": f"Bearer {found[2]}"}
-        given = {"headers": headers, "timeout": 60, "trust_env": False}
-        with httpx2.Client(base_url=found[1], **given) as client:
+        with httpx2.Client(
+            base_url=found[1], headers=headers, timeout=60, trust_env=False
+        ) as client:
             yield process, client
 
 
