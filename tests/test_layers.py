@@ -39,7 +39,7 @@ OWNERS = {
     "prometheus_client": {"serving"},
     "opentelemetry": {"serving"},
     "psycopg": {"workflow"},
-    "pytest": {"workflow"},
+    "pytest": {"weft"},
     "ruamel": {"workflow", "agents"},
     "jinja2": {"workflow"},
     "pydantic": {"cli", "workflow", "agents", "serving"},

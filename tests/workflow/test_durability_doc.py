@@ -13,7 +13,7 @@ import weft
 from tests.workflow.case import HEAD, loads
 from tests.workflow.runs.house import House
 from weft.cli.main import app
-from weft.workflow.pytest_plugin import Replaying, weft_replay  # noqa: F401 - a fixture
+from weft.pytest_plugin import Replaying
 from weft.workflow.runs.cassette_file import write_cassette
 
 TEXT = (Path(__file__).parents[2] / "docs" / "durability.md").read_text("utf-8")
@@ -29,7 +29,7 @@ def test_the_program_in_python() -> None:
     exec(compile(block("python", "flow.resume"), "durability.md", "exec"), {})
 
 
-def test_the_test_with_a_cassette(tmp_path: Path, weft_replay: Replaying) -> None:  # noqa: F811
+def test_the_test_with_a_cassette(tmp_path: Path, weft_replay: Replaying) -> None:
     house = House(lambda _: "Tea is old.")
     flow = loads("  brief: {model: small, prompt: x}", 'brief: "{{ brief }}"')
     house.run(flow)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.workflow.case import loads
 from tests.workflow.runs.house import House
-from weft.workflow.pytest_plugin import Replaying, weft_replay  # noqa: F401 - a fixture
+from weft.pytest_plugin import Replaying
 from weft.workflow.runs.cassette_file import write_cassette
 
 NODES = '  a: {model: small, prompt: "tell {{ topic }}"}'
@@ -23,19 +23,19 @@ def cassette(tmp_path: Path) -> Path:
     return tmp_path / "one.cassette"
 
 
-def test_a_cassette_is_repeated(cassette: Path, weft_replay: Replaying) -> None:  # noqa: F811
+def test_a_cassette_is_repeated(cassette: Path, weft_replay: Replaying) -> None:
     assert weft_replay(cassette).result.outputs == {"a": "<tell x>"}
     assert weft_replay(cassette, loads(NODES, head=HEAD)).identical == 1
 
 
-def test_a_workflow_in_a_file(cassette: Path, weft_replay: Replaying) -> None:  # noqa: F811
+def test_a_workflow_in_a_file(cassette: Path, weft_replay: Replaying) -> None:
     file = cassette.parent / "flow.yaml"
     file.write_text(f"{HEAD}nodes:\n{NODES}\noutputs: {{a: '{{{{ a }}}}'}}\n")
     assert weft_replay(cassette, file).ok
 
 
-def test_what_differs_fails_the_test(cassette: Path, weft_replay: Replaying) -> None:  # noqa: F811
+def test_what_differs_fails_the_test(cassette: Path, weft_replay: Replaying) -> None:
     changed = loads(NODES.replace("tell", "ask"), head=HEAD)
-    with pytest.raises(pytest.fail.Exception, match="the model small is asked otherwise"):
+    with pytest.raises(pytest.fail.Exception, match=r"the model small: message 1 .user.: .-tell-"):
         weft_replay(cassette, changed)
     assert weft_replay(cassette, changed, drift=True).drifts
