@@ -23,8 +23,8 @@ async def _next_soon(number: int) -> int:
     return number + 1
 
 
-def _say(turn: int, messages: Messages) -> Messages:
-    return [*messages, ("user", said(turn, "user")), ("assistant", said(turn, "assistant"))]
+def _say(talk: int, turn: int, messages: Messages) -> Messages:
+    return [*messages, *((role, said(talk, turn, role)) for role in ("user", "assistant"))]
 
 
 _step: Any = DBOS.step()(_next)
@@ -47,10 +47,10 @@ async def _branches(width: int) -> int:
     return first + sum(task.result() for task in found) + last
 
 
-def _turns(turns: int) -> int:
+def _turns(talk: int, turns: int) -> int:
     messages: Messages = []
     for turn in range(turns):
-        messages = _turn(turn, messages)
+        messages = _turn(talk, turn, messages)
     return len(messages)
 
 
@@ -64,6 +64,7 @@ class System:
 
     def __init__(self, system: str, case: str, folder: Path) -> None:
         self._case = case
+        self._runs = 0
         DBOS(
             config={
                 "name": "durability",
@@ -75,6 +76,7 @@ class System:
         DBOS.launch()
 
     def run(self) -> float:
+        self._runs += 1
         if self._case == "fanout_1000":
             return asyncio.run(_timed(_fanout(WIDTH), WIDTH + 2))
         began = perf_counter()
@@ -82,7 +84,7 @@ class System:
             due, done = CHAIN, _chain(CHAIN)
         else:
             due = 2 * turns_of(self._case)
-            done = _talk(due // 2)
+            done = _talk(self._runs, due // 2)
         took = perf_counter() - began
         _check(done, due)
         return took

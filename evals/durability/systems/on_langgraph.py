@@ -27,6 +27,7 @@ class Counted(TypedDict):
 class Talk(TypedDict):
     """A conversation, to which each turn adds."""
 
+    talk: int
     messages: Annotated[list[tuple[str, str]], operator.add]
 
 
@@ -45,7 +46,7 @@ class System:
             "configurable": {"thread_id": f"run{self._runs}"},
             "recursion_limit": 10 + CHAIN,
         }
-        start: Any = {"messages": []} if self._case.startswith("conv") else {"done": 0}
+        start: Any = {"done": 0} if self._case in NODES else {"talk": self._runs, "messages": []}
         began = perf_counter()
         state = self._graph.invoke(start, config, durability="sync")
         took = perf_counter() - began
@@ -96,7 +97,7 @@ def _count(_state: Counted) -> dict[str, int]:
 
 
 def _turn(turn: int) -> Any:
-    def work(_state: Talk) -> dict[str, list[tuple[str, str]]]:
-        return {"messages": [("user", said(turn, "user")), ("assistant", said(turn, "assistant"))]}
+    def work(state: Talk) -> dict[str, list[tuple[str, str]]]:
+        return {"messages": [(r, said(state["talk"], turn, r)) for r in ("user", "assistant")]}
 
     return work

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from evals.durability.cases import CHAIN, WIDTH, said, turns_of
+from evals.durability.cases import CHAIN, NODES, WIDTH, said, turns_of
 from weft.core.ids import NodeId, RunId, inside
 from weft.core.ports.journal import RunHeader
 from weft.core.values import Message
@@ -31,11 +31,14 @@ class System:
         self._durability = _DURABILITY[system]
         power_safe = system == "weft_power_safe"
         self._journal = SqliteJournal(folder / "weft.sqlite", power_safe=power_safe)
-        self._graph = Graph(case, _nodes(case))
+        self._case = case
         self._runs = 0
+        self._graph = Graph(case, _nodes(case, 0))
 
     def run(self) -> float:
         self._runs += 1
+        if self._case not in NODES:  # each conversation is another
+            self._graph = Graph(self._case, _nodes(self._case, self._runs))
         run = RunId(f"run{self._runs}")
         header = RunHeader(run, self._graph.name, "2026-01-01T00:00:00+00:00", "0")
         claim = self._journal.begin(header)
@@ -59,7 +62,7 @@ class System:
         self._journal.close()
 
 
-def _nodes(case: str) -> list[Node]:
+def _nodes(case: str, talk: int) -> list[Node]:
     if case == "chain_100":
         return [
             Node(NodeId(f"n{i}"), _work, (Edge(NodeId(f"n{i - 1}"), "done"),) if i else ())
@@ -70,17 +73,17 @@ def _nodes(case: str) -> list[Node]:
         ways = [Node(NodeId(f"n{i}"), _work, (Edge(source.id, "done"),)) for i in range(WIDTH)]
         sink = Node(NodeId("sink"), _work, tuple(Edge(way.id, way.id) for way in ways))
         return [source, *ways, sink]
-    return [Node(NodeId("talk"), _talk(turns_of(case)))]
+    return [Node(NodeId("talk"), _talk(turns_of(case), talk))]
 
 
 async def _work(_: NodeContext, __: Inputs) -> int:
     return 1
 
 
-def _talk(turns: int) -> Any:
+def _talk(turns: int, talk: int) -> Any:
     def body(scope: NodeId, bindings: Any) -> Fragment:
         turn = inside(scope, "turn")
-        return Fragment((Node(turn, _turn, given=bindings),), turn)
+        return Fragment((Node(turn, _turn, given={**bindings, "talk": talk}),), turn)
 
     return loop(
         body, until=lambda _, number: number >= turns, max_iterations=turns, start=lambda _: []
@@ -91,6 +94,6 @@ async def _turn(_: NodeContext, inputs: Inputs) -> list[Message]:
     turn = inputs["iteration"] - 1
     return [
         *inputs["value"],
-        Message("user", said(turn, "user")),
-        Message("assistant", said(turn, "assistant")),
+        Message("user", said(inputs["talk"], turn, "user")),
+        Message("assistant", said(inputs["talk"], turn, "assistant")),
     ]
