@@ -155,6 +155,7 @@ def test_the_run_and_a_node_are_cancelled_after_a_question(browser: Any) -> None
         seen.page.click("dialog button.danger")
         seen.page.wait_for_selector(f"{NODE} button.danger:disabled")
         seen.page.click("main > .bar button.danger")
+        seen.page.wait_for_selector("dialog[open]")
         seen.page.keyboard.press("Escape")
         seen.page.wait_for_selector("dialog", state="detached")
         seen.page.click("main > .bar button.danger")

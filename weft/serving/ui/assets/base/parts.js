@@ -1,5 +1,5 @@
 // Small things that several places show.
-import { html, useEffect, useRef, useState } from "./html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { download } from "./api.js";
 import { visible } from "./visible.js";
 import { number, STATES } from "./words.js";
@@ -30,7 +30,7 @@ export function Text({ text, cut, run, seq, field, label, className = "" }) {
 /** A question in front of everything else; `onEnd` is told the button's word, or null. */
 export function Dialog({ title, children, confirm, danger, onEnd }) {
   const own = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     own.current.showModal();
   }, []);
   return html`<dialog ref=${own} aria-label=${title} onClose=${() => onEnd(own.current?.returnValue === "yes")}
