@@ -26,6 +26,7 @@ from weft.core.events import (
     NodeStreamed,
     NodeWaiting,
     Outcome,
+    RunResumed,
     RunStarted,
 )
 from weft.core.fakes import FakeClock
@@ -418,3 +419,34 @@ def test_a_real_run_is_covered_by_work_and_delays_alone() -> None:
     assert least_wall_s(trace, "route/small") == 14
     assert least_wall_s(trace, "note[*]") == 15
     assert trace.all_busy_s() == 1 + 3 * 2 + 3 * 4 + 2 + 2 + 5 + 9
+
+
+def test_a_resumed_run_is_one_trace() -> None:
+    """What the first part told is not told again; what failed in it is done again."""
+    a, b = NodeId("a"), NodeId("b")
+    lost = NodeFinished(b, Outcome("failed", None, Failure("X", "lost")), 2.0)
+    spent = Usage(completion_tokens=5)
+    first = [
+        begun(info("a"), info("b", "a")),
+        NodeStarted(a, 1, 0.0),
+        NodeSpent(a, spent, 1.0),
+        ok("a", 1.0),
+        NodeStarted(b, 1, 1.0),
+        lost,
+    ]
+    second = [
+        RunResumed(RunId("r"), 2, "2026-01-01T01:00:00Z", 2.0),
+        begun(info("a"), info("b", "a")),
+        replace(ok("a", 2.0), recalled=True),
+        NodeSpent(a, spent, 2.0, recalled=True),
+        NodeStarted(b, 2, 2.0),
+        ok("b", 5.0),
+    ]
+    both, alone = traced([*first, *second]), traced(second)
+    for trace in (both, alone):
+        assert trace.parts == 2
+        assert trace.ended["succeeded"] == 2
+        assert not trace.ended.get("failed")
+        assert trace.usage == spent
+    assert both.nodes[a].ended == traced(first).nodes[a].ended
+    assert both.nodes[b].attempts == 2

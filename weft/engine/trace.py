@@ -132,7 +132,8 @@ class Trace:
     `active` and `waiting` hold the nodes that started and have not ended, longest at it first:
     those that work or wait for time or a person, and those that wait for nodes they appended.
     `ended` counts ends by status, `running` the works under way and `max_running` the most ever.
-    `parts`: so many processes had the run, one after another.
+    `parts`: so many processes had the run, one after another. What an earlier part told, if it was
+    listened to, stays; what is recalled from it is not counted again.
     """
 
     def __init__(self) -> None:
@@ -153,6 +154,7 @@ class Trace:
         self.ended: dict[str, int] = {}
         self.now = Moment(0, 0.0)
         self.parts = 1
+        self._told: set[NodeId] = set()
 
     def __call__(self, event: Event) -> None:
         """Take in one event. Nodes that no event announced are ignored."""
@@ -168,11 +170,14 @@ class Trace:
                     parent.children += len(event.nodes)
             case RunResumed():
                 self.parts = event.part
+                self._told = {name for name, node in self.nodes.items() if node.ended is not None}
             case BudgetReached():
                 self.budgets.append(event)
             case RunFinished():
                 self.status, self.reasons = event.status, event.reasons
                 self.leaked = event.leaked
+            case NodeFinished() | NodeSpent() if event.recalled and event.node in self._told:
+                pass  # an earlier part told it
             case _:
                 if node := self.nodes.get(event.node):
                     self._node_event(node, event)
@@ -183,6 +188,7 @@ class Trace:
                 node.streamed_tokens += event.tokens
             case NodeStarted():
                 node.attempts = max(node.attempts, event.attempt)
+                self._reopen(node)
                 self._enter(node, "work")
             case NodeWaiting():
                 self._enter(node, "children")
@@ -204,7 +210,14 @@ class Trace:
 
     def _add(self, infos: tuple[NodeInfo, ...]) -> None:
         for info in infos:
-            self.nodes[info.id] = NodeTrace(info, self.now)
+            if info.id not in self.nodes:
+                self.nodes[info.id] = NodeTrace(info, self.now)
+
+    def _reopen(self, node: NodeTrace) -> None:
+        """A later part of the run does again what had not come to a good end."""
+        if node.outcome is not None:
+            self.ended[node.outcome.status] -= 1
+            node.ended = node.outcome = None
 
     def _enter(self, node: NodeTrace, doing: Doing, until_s: float = 0.0) -> None:
         self._leave(node)
