@@ -336,8 +336,9 @@ class Run:
         if state.outcome is not None:
             return state.outcome
         self._perform(self._scheduler.rest(waiting, state, self.elapsed_s))
-        if state.outcome is not None:  # with the slot given back it was recalled at once
-            return state.outcome
+        ended: Outcome | None = self._scheduler.states[node].outcome
+        if ended is not None:  # with the slot given back it was recalled at once
+            return ended
         waiter: asyncio.Future[Outcome] = self._loop.create_future()
         self._waiters.setdefault(node, []).append(waiter)
         return await waiter

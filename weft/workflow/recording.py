@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from typing import Any
 
 from weft.core.calls import CallEvent
@@ -140,8 +141,6 @@ class Recording:
     def _header(
         self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings, digests: Digests
     ) -> RunHeader:
-        from weft import __version__  # which imports this
-
         said = {**settings.recorded(), **(self._past.notes if self._past is not None else {})}
         if stands_in_file(unit):
             said["folder"] = str(unit.root)
@@ -149,7 +148,7 @@ class Recording:
             RunId(""),
             unit.document.name,
             _wall(settings.clock),
-            __version__,
+            version("weft"),
             self._redactor.redact(dict(inputs)),
             sources_of(unit, digests),
             self._redactor.redact(said),

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
-from weft import __version__
 from weft.core.calls import CallEvent
 from weft.core.errors import BuildError
 from weft.core.events import Event
@@ -42,7 +42,7 @@ class Tracing:
         self._own: TracerProvider | None = None
         if isinstance(provider, trace.ProxyTracerProvider):  # nobody has set one
             self._own = provider = _provider(env)
-        self._tracer = provider.get_tracer("weft", __version__)
+        self._tracer = provider.get_tracer("weft", version("weft"))
         carried = {key.lower(): env[key] for key in ("TRACEPARENT", "TRACESTATE") if key in env}
         self._inside = propagate.extract(carried) if carried else None
         self._content = env.get(_CONTENT, "").lower() == "true"
@@ -80,7 +80,10 @@ def _provider(env: Mapping[str, str]) -> TracerProvider:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ModuleNotFoundError as error:
         raise BuildError(f"spans need {error.name}", hint=_HINT) from error
-    base = {"service.name": env.get("OTEL_SERVICE_NAME", "weft"), "service.version": __version__}
+    base = {
+        "service.name": env.get("OTEL_SERVICE_NAME", "weft"),
+        "service.version": version("weft"),
+    }
     provider = TracerProvider(resource=Resource.create(base))
     for name in (env.get("OTEL_TRACES_EXPORTER") or "otlp").split(","):
         provider.add_span_processor(BatchSpanProcessor(_exporter(name.strip())))
