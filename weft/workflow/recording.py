@@ -32,6 +32,7 @@ from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
 
 _logger = logging.getLogger("weft")
+_WEFT = version("weft")
 _FEW = 16
 """So many runs of one workflow with the same inputs are numbered; the others by the clock."""
 
@@ -148,7 +149,7 @@ class Recording:
             RunId(""),
             unit.document.name,
             _wall(settings.clock),
-            version("weft"),
+            _WEFT,
             self._redactor.redact(dict(inputs)),
             sources_of(unit, digests),
             self._redactor.redact(said),
