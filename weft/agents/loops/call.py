@@ -16,6 +16,7 @@ from weft.core.events import Outcome
 from weft.core.ids import inside
 from weft.core.ports import ToolRunner
 from weft.engine import Grow, Inputs, Node, NodeContext, Policy, Work, best_effort
+from weft.engine.cassette.digest import identity
 
 _LOGGED_CHARS: Final = 200
 
@@ -50,6 +51,7 @@ async def call_all(
             calling(tools, call),
             policy=Policy(resource=resource_of(tools, call.tool)),
             kind="tool",
+            identity=identity("tool", call),
         )
         for call in calls
     )
@@ -61,7 +63,7 @@ async def call_all(
     async def ended(round_: NodeContext, _: Any) -> tuple[Outcome, ...]:
         return tuple([await round_.outcome(node) for node in ids])
 
-    context.append([Node(place, begin, kind="calls")])
+    context.append([Node(place, begin, kind="calls", identity=identity("tools", list(calls)))])
     outcome = await context.outcome(place)
     if not outcome.ok:
         raise AgentError(f"no call was made: {outcome.failure or outcome.status}", node=place)

@@ -18,6 +18,7 @@ from weft.core.ports import (
 )
 from weft.core.values import Completion, Usage
 from weft.engine import Inputs, Node, NodeContext, Policy, Retry, Work
+from weft.engine.cassette.digest import identity
 
 _RETRY: Final = Retry()
 _GRACE_S: Final = 1.0
@@ -43,7 +44,9 @@ async def ask(
     """
     place = inside(context.scope, name)
     policy = Policy(spends=True, resource=model.model, retry=_RETRY)
-    context.append([Node(place, asking(model, request), policy=policy, kind="model")])
+    asked = identity("model", model.model, request)
+    work = asking(model, request)
+    context.append([Node(place, work, policy=policy, kind="model", identity=asked)])
     outcome = await context.outcome(place)
     if isinstance(outcome.value, Completion):
         return outcome.value

@@ -32,6 +32,12 @@ def request_digest(model: str, request: ModelRequest, redactor: Redactor) -> str
     return _digest(["model", model, request], redactor)
 
 
+def identity(*content: Any) -> str:
+    """What a node is whose work is made of `content`: for `Node.identity`."""
+    text = canonical_text(list(content))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def canonical_text(content: Any) -> str:
     """JSON text that is the same for the same content."""
     return json.dumps(canonical(content), sort_keys=True, ensure_ascii=False)
