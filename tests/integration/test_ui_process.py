@@ -47,7 +47,7 @@ def started(folder: Path, *words: str, code: str | None = None) -> subprocess.Po
     return subprocess.Popen(
         [*command, *words],
         cwd=folder,
-        env={**os.environ, "WEFT_HOME": str(folder / "home")},
+        env={**os.environ, "WEFT_JOURNAL": str(folder / "journal.sqlite")},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -69,6 +69,10 @@ class ThoughtModel:
         self._speaker = inside(ANSWER, speaker) if speaker else None
         self._runs = HeardRuns()
 
+    def over(self, around: Callable[[ModelClient], ModelClient]) -> ThoughtModel:
+        """The same thinking, with what `around` makes of its model."""
+        return ThoughtModel(around(self._client), self._strategy, self._options, name=self._name)
+
     @property
     def model(self) -> str:
         return self._name

@@ -9,6 +9,7 @@ from weft.core.values import ToolSpec
 from weft.engine.cassette import Player, ReplayingClient, ReplayingTools
 from weft.workflow.border import BorderModels, Stage
 from weft.workflow.sources import Source
+from weft.workflow.thought_model import ThoughtModel
 from weft.workflow.unit import Unit
 
 
@@ -18,8 +19,9 @@ def replaying_stage(player: Player, asked: Container[str]) -> Stage:
     `asked` are the models that were: one of them is not made of others, whatever its declaration.
     """
 
-    def leaf(_: Unit, name: str) -> ModelClient:
-        return ReplayingClient(player, name)
+    def leaf(unit: Unit, name: str) -> ModelClient:
+        client, own = ReplayingClient(player, name), unit.clients.get(name)
+        return own.over(lambda _: client) if isinstance(own, ThoughtModel) else client
 
     return Stage(_ReplayingBorder(player), BorderModels(leaf, asked))
 
