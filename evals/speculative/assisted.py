@@ -58,7 +58,7 @@ def rows(quick: bool) -> list[dict[str, Any]]:
         except Skipped as reason:
             found.append(Row(case, "", f"skipped: {reason}", None, ""))
             continue
-        most = 32 if quick else 64
+        most = 20 if quick else 64
         answers: dict[str, list[Taken]] = {"weft": [], **{name: [] for name in SYSTEMS}}
         for prompt in prompts:
             read = own.read(prompt, ())

@@ -39,7 +39,7 @@ TARGETS: Final = (
 TOTALS: Final[Mapping[str, Sequence[str]]] = {"spec_bench": TASKS, "agents": AGENTS}
 QUICK: Final = Size(1, 24, back=False)
 FULL: Final = Size(5, 64, back=True)
-HURRIED: Final = ("mt_bench", "agent_quoting", "agent_json")
+HURRIED: Final = ("mt_bench", "agent_quoting")
 TOGETHER: Final = ("agent_quoting", "mt_bench")
 """Cases that are also asked in batches, by the decoders of `_SHARING`; none is left out there."""
 SLOW: Final = ("self_draft", "sequoia", "pearl", "pipeinfer", "llmcad", "easyspec")

@@ -47,7 +47,7 @@ TARGETS: Final = (
     Target("agents", "vllm weft", "identical_outputs", 1.0),
     Target("agents", "vllm weft", "better_than_ngram", 1.0),
 )
-QUICK: Final = Size(2, 32, back=False)
+QUICK: Final = Size(1, 32, back=False)
 FULL: Final = Size(10, 64, back=False)
 _AT_ONCE: Final = 8
 _SHOWN: Final = ("tokens_per_target_forward", "wall_ratio", "identical_outputs")
