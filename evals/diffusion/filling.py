@@ -2,9 +2,11 @@
 
 `random`: random schemas and a model that says nothing but noise, since validity must not depend on
 a model. `skeleton`: schemas whose documents are mostly keys: forwards for a document, of noise with
-so many slots a pass (`filled_1`, `filled_4`, `filled_all`) and of noise under the grammar with its
-forced tokens free (`grammar`); then of trained models, where they are. `documents`: what a short
-text tells as JSON, exactly. A forward is a pass of the model, the one over the prompt included.
+so many slots a pass (`filled_1`, `filled_4`, `filled_all`), of noise under the grammar with its
+forced tokens free (`grammar`), and with a pass for each token (`grammar, each token`), as servers
+mask logits. `forms`, `documents`: what a short text tells as JSON, exactly, by trained models: ten
+keys of short values, and two to four of any. A forward is a pass of the model, the one over the
+prompt included; `tokens` are those of the answer, which is what a pass for each token takes.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from evals.random_schemas import Schema, random_schema
 from evals.reasoning.report import Target
 from weft.core.errors import ModelError, ModelNotFound
 from weft.core.ports.model import ModelRequest, Sampling, complete
-from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossy, Message
+from weft.core.values import AUTOREGRESSIVE, DecodeSpec, JsonSchema, Lossy, Message
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.caches.whole import Whole
 from weft.decoding.diffusion.denoising import Denoising
@@ -42,7 +44,7 @@ from weft.decoding.diffusion.stops.contiguous import Contiguous
 from weft.decoding.diffusion.structure.filling import Filling
 from weft.decoding.diffusion.structure.lexicon import Lexicon
 from weft.decoding.diffusion.structure.structures import Structures
-from weft.decoding.diffusion.train.block.documents import document
+from weft.decoding.diffusion.train.block.documents import Document, document, form
 from weft.decoding.speculative.chance import Keyed
 from weft.decoding.speculative.law import Shaping
 from weft.serving.local import LocalModel, LocalOptions
@@ -68,7 +70,9 @@ TARGETS: Final = (
     Target("random", "filled_4", "validity", 1.0),
     Target("random", "filled_all", "validity", 1.0),
     Target("skeleton", "filled_4", "fewer_forwards", 3.0),
-    Target("skeleton", _SURE, "fewer_forwards", 3.0),
+    Target("forms", _SURE, "fewer_forwards", 3.0),
+    Target("forms", _SURE, "validity", 1.0),
+    Target("documents", _SURE, "fewer_forwards", 3.0),
     Target("documents", _SURE, "validity", 1.0),
 )
 
@@ -89,13 +93,14 @@ def _rows(effort: Effort) -> Iterator[Row]:
     for system, plugs in noise.ways.items():
         yield from noise.tried("random", system, plugs, schemas)
     heavy = [skeleton_heavy(random.Random(seed)) for seed in range(effort.of(10, 50))]
-    beside = noise.grammar_forwards(heavy)
+    beside, tokens = noise.grammar_forwards(heavy)
     yield Row("skeleton", "grammar", "forwards", beside, "a document")
+    yield Row("skeleton", "grammar, each token", "forwards", tokens, "a document")
     for system, plugs in noise.ways.items():
         found = noise.tried("skeleton", system, plugs, heavy)
         yield from found
         yield from _fewer("skeleton", system, beside, found)
-    yield from _trained(effort, heavy, path)
+    yield from _trained(effort, path)
 
 
 def skeleton_heavy(chance: random.Random) -> Schema:
@@ -126,6 +131,7 @@ class _Filled:
     valid: bool
     exact: bool
     forwards: int
+    tokens: int = 0
 
 
 class Noise:
@@ -158,9 +164,11 @@ class Noise:
         found = [self._filled(schema, plugs, seed) for seed, schema in enumerate(schemas)]
         return list(_told(case, system, found))
 
-    def grammar_forwards(self, schemas: Sequence[Schema]) -> float:
-        """Passes a document where every token that is not forced takes one."""
-        return float(np.mean([self._followed(one, n) for n, one in enumerate(schemas)]))
+    def grammar_forwards(self, schemas: Sequence[Schema]) -> tuple[float, float]:
+        """Passes a document where every token takes one that is not forced, and where each does."""
+        found = [self._followed(one, n) for n, one in enumerate(schemas)]
+        drawn, written = np.mean(found, axis=0)
+        return float(drawn), float(written)
 
     def _filled(self, schema: Schema, plugs: Plugs, seed: int) -> _Filled:
         structure = self._structures.start(
@@ -173,21 +181,22 @@ class Noise:
         text = b"".join(self.vocabulary.bytes_of(int(token)) for token in row.kept).decode()
         return _Filled(_fits(text, schema), False, row.counters.forwards)
 
-    def _followed(self, schema: Schema, seed: int) -> int:
+    def _followed(self, schema: Schema, seed: int) -> tuple[int, int]:
         grammar = self._grammars.start(schema)
         chance = np.random.default_rng(seed)
         drawn = 0
-        grammar.forced()
+        written = len(grammar.forced())
         while not grammar.finished:
             logits = chance.normal(0, 3, _VOCABULARY).astype(np.float32)
             grammar.restrict(logits)
             token = int(logits.argmax())
             drawn += 1
+            written += 1
             if token in self.vocabulary.end_ids:
                 break
             grammar.accept(token)
-            grammar.forced()
-        return drawn
+            written += len(grammar.forced())
+        return drawn, written
 
     def _logits(self, query: Query) -> NDArray[np.float32]:
         chance = np.random.default_rng([query.canvas.row, query.canvas.step])
@@ -200,11 +209,12 @@ def _plugs(policy: Threshold) -> Plugs:
     return Plugs(policy, Fixed(32), Whole(), Contiguous())
 
 
-def _trained(effort: Effort, heavy: Sequence[Schema], path: Path) -> Iterator[Row]:
+def _trained(effort: Effort, path: Path) -> Iterator[Row]:
     """The same requests to models in this process, alike but for what they are."""
-    telling = [document(np.random.default_rng(_SEEDS + n)) for n in range(effort.of(5, 50))]
-    documents = [(one.request, _schema_of(one.fields), one.answer) for one in telling]
-    blank = [("Fill in the form with any values.", schema, "") for schema in heavy]
+    told: dict[str, list[Document]] = {
+        "forms": [form(np.random.default_rng(_SEEDS + n)) for n in range(effort.of(5, 40))],
+        "documents": [document(np.random.default_rng(_SEEDS + n)) for n in range(effort.of(5, 50))],
+    }
     forwards: dict[str, float] = {}
     block = _block()
     systems: list[tuple[str, Path | None, DecodeSpec]] = [(_AUTOREGRESSIVE, path, AUTOREGRESSIVE)]
@@ -213,32 +223,29 @@ def _trained(effort: Effort, heavy: Sequence[Schema], path: Path) -> Iterator[Ro
         if folder is None:
             yield Row("documents", system, "skipped: it is not here", None, "")
             continue
-        for case, asked in (("skeleton", blank[: effort.of(3, 20)]), ("documents", documents)):
+        for case, asked in told.items():
             print(f"filling: {case} by {system}", file=sys.stderr, flush=True)
-            found = list(
-                _told(case, system, asyncio.run(_answers(folder, asked, decode)), exact=True)
-            )
-            yield from (row for row in found if case == "documents" or row.metric != "exact")
+            answers = asyncio.run(_answers(folder, asked, decode))
+            found = list(_told(case, system, answers, exact=True))
+            yield from found
             beside = forwards.setdefault(case, _value(found, "forwards"))
             if system != _AUTOREGRESSIVE:
                 yield from _fewer(case, system, beside, found)
 
 
-async def _answers(
-    folder: Path, asked: Sequence[tuple[str, Schema, str]], decode: DecodeSpec
-) -> list[_Filled]:
+async def _answers(folder: Path, asked: Sequence[Document], decode: DecodeSpec) -> list[_Filled]:
     options = LocalOptions(dtype="float32", max_string_chars=60, max_items=6, decode=decode)
     model = LocalModel(folder, options)
     try:
-        return [await _answer(model, *one) for one in asked]
+        return [await _answer(model, one) for one in asked]
     finally:
         await model.aclose()
 
 
-async def _answer(model: LocalModel, request: str, schema: Schema, answer: str) -> _Filled:
+async def _answer(model: LocalModel, made: Document) -> _Filled:
     asked = ModelRequest(
-        messages=(Message("user", request),),
-        schema=schema,
+        messages=(Message("user", made.request),),
+        schema=made.schema,
         sampling=Sampling(max_tokens=_ROOM, temperature=0.0, seed=0),
     )
     try:
@@ -246,8 +253,9 @@ async def _answer(model: LocalModel, request: str, schema: Schema, answer: str) 
     except ModelError as error:
         print(f"filling: {error}", file=sys.stderr, flush=True)
         return _Filled(False, False, 0)
-    same = bool(answer) and _fits(said.text, schema) and json.loads(said.text) == json.loads(answer)
-    return _Filled(_fits(said.text, schema), same, said.usage.forwards or 0)
+    fits = _fits(said.text, made.schema)
+    same = fits and json.loads(said.text) == dict(made.fields)
+    return _Filled(fits, same, said.usage.forwards or 0, said.usage.completion_tokens or 0)
 
 
 def _block() -> Path | None:
@@ -260,23 +268,6 @@ def _block() -> Path | None:
         return None
 
 
-def _schema_of(fields: Any) -> Schema:
-    return {
-        "type": "object",
-        "properties": {name: _kind(value) for name, value in fields.items()},
-        "required": list(fields),
-        "additionalProperties": False,
-    }
-
-
-def _kind(value: object) -> Schema:
-    if isinstance(value, bool):
-        return {"type": "boolean"}
-    if isinstance(value, list):
-        return {"type": "array", "items": {"type": "string"}}
-    return {"type": {int: "integer", float: "number"}.get(type(value), "string")}
-
-
 def _told(
     case: str, system: str, found: Sequence[_Filled], *, exact: bool = False
 ) -> Iterator[Row]:
@@ -286,6 +277,8 @@ def _told(
     )
     if exact:
         yield Row(case, system, "exact", float(np.mean([one.exact for one in found])), "share")
+        written = float(np.mean([one.tokens for one in found]))
+        yield Row(case, system, "tokens", written, "a document")
 
 
 def _fewer(case: str, system: str, beside: float, found: Sequence[Row]) -> Iterator[Row]:
@@ -298,7 +291,7 @@ def _value(found: Sequence[Row], metric: str) -> float:
     return next((row.value or 0.0 for row in found if row.metric == metric), 0.0)
 
 
-def _fits(text: str, schema: Schema) -> bool:
+def _fits(text: str, schema: JsonSchema) -> bool:
     try:
         parse_output(text, schema)
     except ModelError:

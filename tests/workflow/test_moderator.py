@@ -85,7 +85,7 @@ def test_a_function_reads_each_block_before_it_is_shown(tmp_path: Path, weights:
     refused, shown = run(flow(tmp_path, weights, "./guard.py:second"))
     failure = refused.outcomes[NodeId("a")].failure
     assert failure is not None
-    assert "was refused" in failure.message
+    assert failure.message.endswith("was refused: enough")
     assert shown
     assert plain.outputs["a"].startswith(shown)
     assert len(shown) < len(plain.outputs["a"])
@@ -127,7 +127,7 @@ def test_behind_the_gateway_it_is_a_refused_completion(tmp_path: Path, weights: 
             return [event async for event in client.generate(request)][-1]  # type: ignore[return-value]
 
     completion = asyncio.run(main())
-    assert completion.finish_reason == "refused"
+    assert (completion.finish_reason, completion.refusal) == ("refused", "enough")
     assert completion.usage.prompt_tokens > 0
     guarded = flow(tmp_path, weights, "./guard.py:never")
     WorkflowGateway([guarded], models=["masked"])  # callers' schemas are limited there, too
@@ -224,6 +224,7 @@ def test_what_a_model_would_refuse_is_refused_with_a_schema_too(
     texts = [text for number in range(3, 400) if (text := tokens.decode([number]))]
     refused = answered(weights, SCHEMA, refusals=texts)  # any beginning is a refusal here
     assert (refused.text, refused.finish_reason) == ("", "refused")
+    assert refused.refusal == "the model would refuse"
     assert refused.usage.forwards == 1
     fine = answered(weights, SCHEMA, refusals=["zzzzzzzzzzzzzz"])
     assert fine.finish_reason == "stop"

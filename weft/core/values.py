@@ -156,7 +156,7 @@ class Completion:
     own end, whose token is then the last of `token_ids`, but for a diffusion model. `top_logprobs`
     as in `TextDelta`. `speculation`: None where each pass wrote one token, or nobody told;
     `denoised` is its counterpart for diffusion models. What was `refused` has the text that was
-    given out before, which may be none.
+    given out before, which may be none, and in `refusal` why, where somebody said.
     """
 
     text: str
@@ -171,6 +171,7 @@ class Completion:
     top_logprobs: tuple[tuple[float, ...], ...] = ()
     speculation: Speculated | None = None
     denoised: Denoised | None = None
+    refusal: str = ""
 
     @property
     def decoding(self) -> Speculated | Denoised | None:

@@ -92,9 +92,20 @@ def test_what_is_minded_and_all_behind_it_never_shows() -> None:
     client = writer(["fine ", "bad ", "more"])
     *shown, last = heard(ModeratedModel(client, Reader(), every=1))
     assert shown == [Prefilled((1, 2, 3)), TextDelta("fine ", (1,) * 5)]
-    assert last == Completion("fine ", "refused", usage=Usage(3, 5, requests=1), model="writer")
+    usage = Usage(3, 5, requests=1)
+    assert last == Completion("fine ", "refused", usage=usage, model="writer", refusal="a word")
     assert client.ended
     assert client.given == 3  # what is behind was not waited for
+
+
+def test_whoever_cannot_use_half_of_an_answer_is_told_the_objection() -> None:
+    model = ModeratedModel(writer(["bad"]), Reader())
+    with pytest.raises(ModelRequestError, match=r"the answer of writer was refused: a word\Z"):
+        asyncio.run(complete(model, ASKED))
+    endless = ModeratedModel(writer(["bad"]), FunctionJudge(lambda text: text * 1000))
+    *_, last = heard(endless)
+    assert isinstance(last, Completion)
+    assert len(last.refusal) == 200
 
 
 def test_a_text_that_two_pieces_make_is_seen() -> None:

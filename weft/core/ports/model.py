@@ -313,10 +313,11 @@ class Tokenizing(Protocol):
 def unrefused(answer: Completion) -> Completion:
     """`answer`, for who cannot use half of one.
 
-    Raises: `ModelRequestError` for one that was refused on its way.
+    Raises: `ModelRequestError` for one that was refused on its way, with the reason.
     """
     if answer.finish_reason == "refused":
-        raise ModelRequestError(f"the answer of {answer.model or 'the model'} was refused")
+        why = f": {answer.refusal}" if answer.refusal else ""
+        raise ModelRequestError(f"the answer of {answer.model or 'the model'} was refused{why}")
     return answer
 
 

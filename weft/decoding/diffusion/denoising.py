@@ -13,23 +13,24 @@ from numpy.typing import NDArray
 
 from weft.decoding.diffusion.action import Action, Writing
 from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.allowing import Allowing
 from weft.decoding.diffusion.cache import Feed
-from weft.decoding.diffusion.canvas import Canvas, Slots
+from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.counters import Counters
 from weft.decoding.diffusion.filters import Refusal
 from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policy import Adjusting, Looking, Shadowing
-from weft.decoding.diffusion.query import Query, Soft
+from weft.decoding.diffusion.policy import Looking
+from weft.decoding.diffusion.predicting import Predicting
+from weft.decoding.diffusion.query import Logits, Query
+from weft.decoding.diffusion.releasing import Releasing
 from weft.decoding.diffusion.schedule import Moving
-from weft.decoding.diffusion.stats import Answer, Drawn, Stats, drawn_from, stats_of
+from weft.decoding.diffusion.stats import Drawn, Stats
 from weft.decoding.speculative.chance import Chance
 from weft.decoding.speculative.law import Shaping
 
 Finish = Literal["stop", "length", "refused"]
-Logits = NDArray[np.float32]
 _NOISE_ID: Final = 0
 """What an opened slot holds where the model has no mask."""
-_NO_SLOTS: Final[Slots] = np.empty(0, dtype=np.int64)
 
 
 class Denoising:
@@ -48,39 +49,34 @@ class Denoising:
         self.counters = Counters()
         self.finish: Finish | None = None
         self.end = canvas.first
-        self.refusal: Refusal | None = None
-        self._plugs, self._traits = plugs, traits
-        self._chance, self._shaping = chance, shaping
+        self._plugs = plugs
         self._blocks = plugs.schedule.begin(canvas, traits)
         canvas.window = self._blocks.first(canvas)
         self._commits = commits = plugs.commit.begin(canvas, traits)
         self._looking = commits if isinstance(commits, Looking) else None
-        self._adjusting = commits if isinstance(commits, Adjusting) else None
-        self._shadowing = commits if isinstance(commits, Shadowing) else None
-        self._caching = plugs.cache.begin(canvas, traits)
+        self._caching = caching = plugs.cache.begin(canvas, traits)
         self._stopping = plugs.stop.begin(canvas, traits)
-        self._guiding = [one.begin(canvas, traits) for one in plugs.guidance]
-        self._verifying = [one.begin(canvas, traits) for one in plugs.verifiers]
-        self._guarding = [one.begin(canvas, traits) for one in plugs.guards]
+        self._predicting = Predicting(canvas, plugs, traits, commits, caching, chance, shaping)
+        self._allowing = Allowing(canvas, plugs, traits, self.counters)
+        self._releasing = Releasing(canvas, plugs, traits)
         self._fill = _NOISE_ID if traits.mask_id is None else traits.mask_id
-        self._needs = plugs.commit.needs
-        looks = (plugs.schedule.beyond, plugs.stop.beyond, *(v.beyond for v in plugs.verifiers))
-        self._beyond = "beyond" in self._needs or any(looks)
-        self._bound = plugs.commit.most_forwards(len(canvas.open)) if canvas.window else 0
-        self._soft: Soft | None = None
         self._looks: tuple[Query, ...] = ()
         self._pending: tuple[Stats, Drawn] | None = None
         self._owed: tuple[Feed, range] | None = None
-        self._before: Stats | None = None
-        self._guides: list[Query | None] = []
         if not canvas.window:
             self._finish("length", canvas.length)
-        elif not len(canvas.open):
+            return
+        self._allowing.bounded()
+        if not len(canvas.open):
             self._leave(None)
 
     @property
     def over(self) -> bool:
         return self.finish is not None and self._owed is None
+
+    @property
+    def refusal(self) -> Refusal | None:
+        return self._releasing.refusal
 
     @property
     def kept(self) -> NDArray[np.int64]:
@@ -92,12 +88,8 @@ class Denoising:
         """What to ask in the next pass, one query at least."""
         if self._owed is not None:
             asked: tuple[Query, ...] = (self._persisting(*self._owed),)
-        elif self._looks:
-            asked = self._looks
         else:
-            query = self._query()
-            self._guides = [guide.asks(query) for guide in self._guiding]
-            asked = (query, *(one for one in self._guides if one is not None))
+            asked = self._looks or self._predicting.queries()
         self.counters.passed(asked, asked[0].kind)
         return asked
 
@@ -107,16 +99,16 @@ class Denoising:
             self._persisted(answers[0])
         elif self._looks:
             assert self._looking is not None
-            looked = [self._answer(*one) for one in zip(self._looks, answers, strict=True)]
+            pairs = zip(self._looks, answers, strict=True)
+            looked = [self._predicting.answer(*one) for one in pairs]
             self._do(self._looking.looked(looked, self.canvas))
         else:
-            self.settle_seen(*self._seen(answers))
+            self.settle_seen(*self._predicting.seen(answers))
 
     @property
     def wants_statistics(self) -> bool:
         """Whether nobody wants the logits of the next pass, so that `settle_seen` can be called."""
-        others = self._owed or self._looks or self._guiding or self._adjusting or self._shadowing
-        return not others and "distribution" not in self._needs
+        return not (self._owed or self._looks or self._predicting.wants_logits)
 
     def settle_seen(self, stats: Stats, drawn: Drawn) -> None:
         """As `settle`, with what was computed elsewhere from the logits that were wanted."""
@@ -125,58 +117,6 @@ class Denoising:
             self._do(self._commits.propose(*self._pending, self.canvas))
 
     # --- one proposal
-
-    def _query(self) -> Query:
-        feed = self._caching.plan(self.canvas)
-        shadowing = self._shadowing
-        shadows = _NO_SLOTS if shadowing is None else shadowing.shadows(self.canvas)
-        wanted = self._wanted(feed)
-        self._asked = Query(
-            self.canvas,
-            feed.slots,
-            wanted,
-            feed.reach,
-            soft=self._soft,
-            shadows=shadows,
-            choice=feed.choice,
-            kind=feed.kind,
-        )
-        return self._asked
-
-    def _wanted(self, feed: Feed) -> Slots:
-        canvas, window = self.canvas, self.canvas.window
-        wanted = canvas.open
-        if "decided" in self._needs:
-            inside = np.arange(window.start, window.stop)
-            wanted = inside[~canvas.frozen[inside]]
-        if self._beyond:
-            behind = feed.slots[(feed.slots >= window.stop) & canvas.undecided[feed.slots]]
-            wanted = np.concatenate([wanted, behind])
-        return wanted
-
-    def _seen(self, answers: Sequence[Logits]) -> tuple[Stats, Drawn]:
-        """The statistics of what was asked by `_query`, and tokens drawn."""
-        canvas = self.canvas
-        slots, logits, shadow = self._split(answers)
-        if self._adjusting is not None:
-            logits = self._adjusting.adjust(logits, slots, canvas)
-        keep = "distribution" in self._needs
-        ends = self._traits.end_ids
-        before = self._before
-        stats = stats_of(canvas, slots, logits, ends, before=before, keep=keep, shadow=shadow)
-        self._before = stats if keep else None
-        drawn = drawn_from(
-            canvas, slots, logits, self._shaping, self._chance, fresh=self._plugs.fresh
-        )
-        return stats, drawn
-
-    def _answer(self, query: Query, logits: Logits) -> Answer:
-        """To one query of a look."""
-        canvas, slots = query.canvas, query.wanted
-        wanted, rest = logits[: len(slots)], logits[len(slots) :]
-        shadow = (query.shadows, rest) if len(rest) else None
-        stats = stats_of(canvas, slots, wanted, self._traits.end_ids, shadow=shadow)
-        return Answer(stats, drawn_from(canvas, slots, wanted, self._shaping, self._chance))
 
     def _stays(self, stats: Stats) -> bool:
         """Let the schedule move the window; false where slots came or went, and were not seen."""
@@ -189,22 +129,9 @@ class Denoising:
             return True
         canvas.step += 1
         canvas.step_in_block += 1
-        self._before = self._soft = None
-        self._bound = canvas.step_in_block + self._plugs.commit.most_forwards(len(canvas.open))
+        self._predicting.forget()
+        self._allowing.bounded()
         return False
-
-    def _split(
-        self, answers: Sequence[Logits]
-    ) -> tuple[Slots, Logits, tuple[Slots, Logits] | None]:
-        """The slots that were wanted, their guided logits, and those of shadows."""
-        query, rest = self._asked, iter(answers[1:])
-        count = len(query.wanted)
-        logits = answers[0][:count]
-        for guiding, extra in zip(self._guiding, self._guides, strict=True):
-            answer = None if extra is None else next(rest)
-            logits = guiding.guided(logits, query.wanted, answer, self.canvas)
-        shadow = (query.shadows, answers[0][count:]) if len(query.shadows) else None
-        return query.wanted, logits, shadow
 
     def _do(self, action: Action) -> None:
         """Carry out a proposal, unless it wants another look first."""
@@ -213,29 +140,18 @@ class Denoising:
             return
         assert self._pending is not None
         stats, drawn = self._pending
-        action = self._allowed(action, stats, drawn)
-        action.perform(self.canvas, self._fill)
-        self._soft = action.soft
-        canvas = self.canvas
-        self.counters.did(action, canvas.step, canvas.first)
-        self._caching.note(canvas, action)
-        canvas.step += 1
-        canvas.step_in_block += 1
+        action = self._allowing.allowed(action, stats, drawn)
+        self._perform(action)
+        self._predicting.soft = action.soft
+        self.canvas.step += 1
+        self.canvas.step_in_block += 1
         self._advance(stats, action)
 
-    def _allowed(self, action: Action, stats: Stats, drawn: Drawn) -> Action:
-        """The action after the verifiers, bounded, and with progress."""
-        for verifying in self._verifying:
-            before = verifying.passes
-            action = verifying.verified(action, stats, drawn, self.canvas)
-            self.counters.passes["supervisor"] += verifying.passes - before
-        if self.canvas.step_in_block >= self._bound:
-            action = action.only_commits
-        if action.progresses or not stats.open.any():
-            return action
-        self.counters.forced += 1
-        surest = np.flatnonzero(stats.open)[stats.confidence[stats.open].argmax()]
-        return Action(commit=Writing.of(stats.slots[[surest]], drawn.ids[[surest]]))
+    def _perform(self, action: Action) -> None:
+        canvas = self.canvas
+        action.perform(canvas, self._fill)
+        self.counters.did(action, canvas.step, canvas.first)
+        self._caching.note(canvas, action)
 
     # --- from block to block
 
@@ -269,9 +185,8 @@ class Denoising:
         canvas.window = following
         canvas.block += 1
         canvas.step_in_block = 0
-        self._before = None
-        self._soft = None
-        self._bound = self._plugs.commit.most_forwards(len(canvas.open))
+        self._predicting.forget()
+        self._allowing.bounded()
         if not len(canvas.open):
             self._leave(None)
 
@@ -293,24 +208,17 @@ class Denoising:
         self._enter(following)
         if len(logits):
             slots = np.array([following.start], dtype=np.int64)
-            drawn = drawn_from(self.canvas, slots, logits, self._shaping, self._chance)
-            action = Action(commit=Writing.of(slots, drawn.ids))
-            action.perform(self.canvas, self._fill)
-            self.counters.did(action, self.canvas.step, self.canvas.first)
-            self._caching.note(self.canvas, action)
+            drawn = self._predicting.drawn(slots, logits)
+            self._perform(Action(commit=Writing.of(slots, drawn.ids)))
+
+    # --- the end
 
     def _release(self, end: int) -> bool:
-        """Let slots before `end` be shown, if no guard minds."""
-        if end <= self.canvas.released:
+        """Let slots before `end` be shown; where a guard minds, that is the end."""
+        if self._releasing.release(end):
             return True
-        for guarding in self._guarding:
-            refusal = guarding.review(self.canvas, end)
-            if refusal is not None:
-                self.refusal = refusal
-                self._close("refused", self.canvas.released)
-                return False
-        self.canvas.released = max(self.canvas.released, end)
-        return True
+        self._close("refused", self.canvas.released)
+        return False
 
     def _finish(self, finish: Finish, end: int) -> None:
         if not self._release(end):

@@ -64,7 +64,7 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Nothing more is released. `reason` is for the log and never quotes the text."""
+    """Nothing more is released. `reason` is told whoever asked, and never quotes the text."""
 
     reason: str
 

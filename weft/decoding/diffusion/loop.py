@@ -10,9 +10,9 @@ from typing import Protocol
 
 from weft.decoding.diffusion.adapter import ModelAdapter
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import Denoising, Logits
+from weft.decoding.diffusion.denoising import Denoising
 from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.query import Query
+from weft.decoding.diffusion.query import Logits, Query
 from weft.decoding.speculative.chance import Chance
 from weft.decoding.speculative.law import Shaping
 

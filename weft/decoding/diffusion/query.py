@@ -12,6 +12,8 @@ from weft.decoding.diffusion.canvas import Canvas, Slots
 
 Kind = Literal["denoise", "whole", "persist", "unconditional", "look"]
 """For counting: a pass over the window, over all, of final tokens, for guidance, to check."""
+Logits = NDArray[np.float32]
+"""What comes of a query: [slots, vocabulary]."""
 
 
 def _none() -> Slots:

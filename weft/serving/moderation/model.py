@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from typing import Final
 
 from weft.core.errors import CapabilityError
 from weft.core.ports import (
@@ -21,14 +22,16 @@ from weft.core.ports import (
 from weft.core.values import Completion, Usage
 from weft.serving.moderation.judges import Judge
 
+_MOST_TOLD: Final = 200  # characters of an objection, which may be another program's
+
 
 class ModeratedModel:
     """Implements `ModelClient` and `Startable` over `client`, which somebody else closes.
 
     What was written is held back until at least `every` tokens wait, and then shown if `judge` has
     no objection to prompt and answer as one text; the end of an answer is always judged. None: a
-    whole answer at once. With an objection the answer ends as `refused`, with what was shown
-    before, the request is cancelled, and its usage counts what was shown.
+    whole answer at once. With an objection the answer ends as `refused`, with that and what was
+    shown before, the request is cancelled, and its usage counts what was shown.
     """
 
     def __init__(self, client: ModelClient, judge: Judge, every: int | None = None) -> None:
@@ -65,8 +68,9 @@ class ModeratedModel:
                 review.take(event)
                 if review.waiting < self._every and not isinstance(event, Completion):
                     continue
-                if await review.objects():
-                    yield review.refused(self.model)
+                objection = await review.objection()
+                if objection is not None:
+                    yield review.refused(self.model, objection)
                     return
                 for shown in review.shown():
                     yield shown
@@ -101,12 +105,12 @@ class _Review:
             self._said += event.text
         self.waiting += len(getattr(event, "token_ids", ())) or 1
 
-    async def objects(self) -> bool:
-        """Whether the judge minds the text so far, which is not read twice."""
+    async def objection(self) -> str | None:
+        """What the judge has against the text so far, which is not read twice."""
         if self._said == self._judged:
-            return False
+            return None
         self._judged = self._said
-        return await self._judge.objection(f"{self._asked}\n{self._said}") is not None
+        return await self._judge.objection(f"{self._asked}\n{self._said}")
 
     def shown(self) -> list[Delta | Completion]:
         """What waited, to be shown now."""
@@ -117,9 +121,13 @@ class _Review:
         self.waiting = 0
         return held
 
-    def refused(self, model: str) -> Completion:
+    def refused(self, model: str, objection: str) -> Completion:
         """The end of an answer that must not go on."""
-        usage = Usage(self.prompt_tokens, self._tokens, requests=1)
         return Completion(
-            self._text, "refused", usage=usage, model=model, reasoning=self._reasoning
+            self._text,
+            "refused",
+            usage=Usage(self.prompt_tokens, self._tokens, requests=1),
+            model=model,
+            reasoning=self._reasoning,
+            refusal=objection[:_MOST_TOLD],
         )

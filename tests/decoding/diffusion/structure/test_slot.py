@@ -17,7 +17,8 @@ from weft.decoding.diffusion.structure.slot import OPEN, ValueSlots
 WORDS = ("a", "b", "ab", "ba", "abc", "c", "€", ".")
 SMALL = lexicon(["ab", "ba", "abc", "€"])
 IDS = {SMALL.written(token).decode("utf-8", "replace"): token for token in range(SMALL.size)}
-TOKENS = tuple(IDS[word] for word in WORDS)
+BYTES = tuple(byte + 1 for byte in "€".encode())  # which spell it, too
+TOKENS = (*(IDS[word] for word in WORDS), *BYTES)
 EXPRESSIONS = (
     "^(a|ab|abc)$",
     "^a*b?$",
@@ -87,11 +88,28 @@ def test_a_token_is_allowed_exactly_where_some_word_has_it(
         token = chance.choice(options)
         assert value.take(slot, token)
         if token == IDS["."]:
-            possible = {word for word in possible if len(word) == slot}
+            possible = {word for word in possible if len(word) <= slot}
         else:
             possible = {word for word in possible if len(word) > slot and word[slot] == token}
         assert possible
     assert tuple(value.tokens) in possible
+
+
+def test_an_end_may_come_before_an_end() -> None:
+    """A model may say of every slot behind a value that it is over there, the last one first."""
+    import numpy as np
+
+    made = lexicon([])
+    value = ValueSlots(Lifted(language("^[a-z]*$"), made, 8), 6, 8)
+    value.follow(np.array([IDS["."]]), made)
+    assert value.end is not None
+    assert value.take(5, value.end)
+    assert value.take(2, value.end)
+    assert value.size == 2
+    assert not value.may_go_on
+    assert value.take(0, made.spell("b")[0])
+    assert value.take(1, value.end)
+    assert value.full
 
 
 def test_what_would_leave_no_word_is_not_taken() -> None:

@@ -288,6 +288,7 @@ def test_prompt_and_answer_are_moderated_as_one_text(play: Playing) -> None:
     judge = Judge(word)
     answer = play(replace(EXACT, moderator=judge)).answer(fast(*PROMPTS[0], max_tokens=40))
     assert (answer.finish_reason, answer.text) == ("refused", pieces[0])
+    assert answer.refusal == "forbidden"
     assert len(judge.read) == 2
     assert judge.read[1].startswith(judge.read[0])
     assert not judge.read[0].startswith(pieces[0])  # the prompt stands before it

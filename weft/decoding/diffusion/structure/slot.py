@@ -30,8 +30,6 @@ class ValueSlots:
         self.language = language
         self.most = most
         self.tokens = [OPEN] * size
-        self.ended = False
-        """The value has exactly as many tokens as there are slots."""
         self.settled = False
         """Nothing of it is forced."""
         self.end: int | None = None
@@ -102,9 +100,9 @@ class ValueSlots:
         return True
 
     def close(self, size: int) -> None:
-        """The value has `size` tokens."""
+        """The value has at most `size` tokens: a slot before may say that it ends there."""
         del self.tokens[size:]
-        self.ended = True
+        self.most = size
         self._changed()
 
     def grow(self, count: int) -> None:
@@ -115,7 +113,7 @@ class ValueSlots:
     @property
     def may_go_on(self) -> bool:
         """Whether a full value could be longer."""
-        if self.ended or self.size >= self.most:
+        if self.size >= self.most:
             return False
         self._analysed()
         return bool(self.language.after_any(self._before[-1]).any())
@@ -135,7 +133,7 @@ class ValueSlots:
 
     def copy(self) -> ValueSlots:
         other = ValueSlots(self.language, 0, self.most)
-        other.tokens, other.ended, other.end = list(self.tokens), self.ended, self.end
+        other.tokens, other.end = list(self.tokens), self.end
         other._signals = self._signals
         other._done, other._before = self._done, self._before
         return other
@@ -145,7 +143,7 @@ class ValueSlots:
         self.settled = False
 
     def _may_end(self, index: int) -> bool:
-        return not self.ended and all(token == OPEN for token in self.tokens[index:])
+        return all(token == OPEN for token in self.tokens[index:])
 
     def _analysed(self) -> list[Reached]:
         """From where each slot on the word can be finished; `_before`: what can be read before it.

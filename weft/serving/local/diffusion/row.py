@@ -13,9 +13,10 @@ from typing import TypeVar
 from weft.core.errors import ModelOutputError
 from weft.core.ports.model import Prefilled
 from weft.core.values import Completion, Denoised, FinishReason, Usage
-from weft.decoding.diffusion.denoising import Denoising, Logits
+from weft.decoding.diffusion.denoising import Denoising
+from weft.decoding.diffusion.filters import Refusal
 from weft.decoding.diffusion.guard.first_look import Look
-from weft.decoding.diffusion.query import Query
+from weft.decoding.diffusion.query import Logits, Query
 from weft.decoding.diffusion.structure.structure import Structure
 from weft.serving.local.answer import Answer, Drawn
 from weft.serving.local.failure import converted
@@ -100,11 +101,11 @@ class DiffusionRow:
         if denoising is None or not answers:
             return
         if self._look is not None:
-            refused = self._look.review(answers[0]) is not None
+            refusal = self._look.review(answers[0])
             self._look = None
-            if refused:
+            if refusal is not None:
                 self.done = True
-                self.ticket.put(self._completion(denoising, "refused", 0, None))
+                self.ticket.put(self._completion(denoising, "refused", 0, None, refusal))
                 return
         else:
             self._bearing(lambda: denoising.settle(answers))
@@ -142,7 +143,8 @@ class DiffusionRow:
             self.ticket.put(delta)
         if reason is not None:
             self._check_form(reason)
-            self.ticket.put(self._completion(denoising, reason, kept, stop))
+            refusal = denoising.refusal if reason == "refused" else None
+            self.ticket.put(self._completion(denoising, reason, kept, stop, refusal))
 
     def _ending(self, denoising: Denoising) -> FinishReason | None:
         if self._answer.stopped is not None:
@@ -179,7 +181,12 @@ class DiffusionRow:
         return None
 
     def _completion(
-        self, denoising: Denoising, reason: FinishReason, kept: int, stop: str | int | None
+        self,
+        denoising: Denoising,
+        reason: FinishReason,
+        kept: int,
+        stop: str | int | None,
+        refusal: Refusal | None,
     ) -> Completion:
         """`kept` tokens are the answer, without its terminator."""
         counters, canvas = denoising.counters, denoising.canvas
@@ -207,4 +214,5 @@ class DiffusionRow:
                 by_kind=tuple(sorted(counters.passes.items())),
                 lossless=self._labels.lossless,
             ),
+            refusal="" if refusal is None else refusal.reason,
         )

@@ -28,6 +28,7 @@ from weft.decoding.diffusion.train.block.course import BlockCourse, Growth
 from weft.decoding.diffusion.train.block.layout import Laying
 from weft.decoding.diffusion.train.block.learner import Adapted
 from weft.decoding.diffusion.train.block.noise import Noising
+from weft.decoding.diffusion.train.block.pages import Pages
 from weft.decoding.diffusion.train.order import CHECKPOINT, Hearing, Order, Trained
 from weft.decoding.speculative.artefact import Fingerprint
 from weft.decoding.speculative.chance import Keyed
@@ -100,15 +101,14 @@ def test_what_was_learnt_is_what_is_read(
         learner.module.mask.copy_(tensors["embedding_rows"][0])
     assert any(one.up.abs().max() > 0 for one in learner.module.maps)
     texts = source.Texts(chat_model)
-    held_out = source.Made(texts).held_out(1)
+    [text] = source.Made(texts).held_out(1)
     laying = Laying(4, texts.mask, texts.end)
     course = BlockCourse(learner, laying, Noising(), Growth(4, 0))
-    layouts = course._laid(held_out.in_batches(1, 400)[0], laying, np.random.default_rng(0))
+    layouts = course._laid([text], laying, np.random.default_rng(0))
     logits, goals = course._predicted(layouts)
 
     model = load(folder, small.EXACT, find=lambda name: chat_model)
-    text = held_out.texts[0]
-    tokens = laying.slots(np.array(text.tokens))
+    tokens = laying.slots(text.tokens)
     [noise, _] = Noising().drawn(len(tokens), text.answer, 4, np.random.default_rng(0))
     slot = int(np.flatnonzero(noise.hidden)[0])
     stop = (slot // 4 + 1) * 4
@@ -134,9 +134,9 @@ def test_the_base_is_told_as_it_was(chat_model: Path, tmp_path: Path) -> None:
 
 def test_it_writes(converted: Made, chat_model: Path) -> None:
     model = load(converted[0], small.EXACT, find=lambda name: chat_model)
-    text = source.Made(source.Texts(chat_model)).held_out(1).texts[0]
+    [text] = source.Made(source.Texts(chat_model)).held_out(1)
     plugs = plugs_for(model.preset, model.traits, {})
-    canvas = Canvas(text.tokens[: text.answer], 9, model.traits.mask_id or 0)
+    canvas = Canvas(text.tokens[: text.answer].tolist(), 9, model.traits.mask_id or 0)
     row = written(NetworkAdapter(model.network, model.traits), canvas, plugs, Keyed(0))
 
     assert row.counters.commits > 0
@@ -237,5 +237,23 @@ def test_made_texts_are_others_in_every_step(chat_model: Path) -> None:
     one, other = (made.draw(np.random.default_rng([0, step]), 2, 400) for step in (0, 1))
     again = made.draw(np.random.default_rng([0, 0]), 2, 400)
 
-    assert torch.equal(one.tokens, again.tokens)
-    assert one.tokens.shape != other.tokens.shape or not torch.equal(one.tokens, other.tokens)
+    assert _ids(one) == _ids(again)
+    assert _ids(one) != _ids(other)
+    assert one.learnt_tokens == sum(len(page.tokens) - page.answer for page in one.texts)
+
+
+def test_each_second_made_text_is_a_form_where_it_is_whole(chat_model: Path) -> None:
+    texts = source.Texts(chat_model)
+    chance = np.random.default_rng
+    plain, form = source.Made(texts).draw(chance(0), 2, 400).texts
+    assert plain.form is None
+    assert form.form is not None
+    assert tuple(form.tokens[form.answer :]) == (*form.form.tokens, texts.end)
+    _, cut = source.Made(texts).draw(chance(0), 2, len(form.tokens) - 1).texts
+    assert cut.form is None
+    _, none = source.Made(texts, forms=False).draw(chance(0), 2, 400).texts
+    assert none.form is None
+
+
+def _ids(pages: Pages) -> list[list[int]]:
+    return [page.tokens.tolist() for page in pages.texts]

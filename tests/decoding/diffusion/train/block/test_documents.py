@@ -7,8 +7,9 @@ import json
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import validate
 
-from weft.decoding.diffusion.train.block.documents import TOPICS, document
+from weft.decoding.diffusion.train.block.documents import TICKET, TOPICS, document, form
 
 
 @given(st.integers(0, 10**6))
@@ -17,12 +18,20 @@ def test_the_request_tells_what_the_answer_says(seed: int) -> None:
 
     fields = json.loads(made.answer)
     assert fields == dict(made.fields)
-    assert 2 <= len(fields) <= 4
+    assert 2 <= len(fields) <= 10
+    validate(fields, made.schema)
     assert ", ".join(fields) in made.request
     for value in fields.values():
         for part in value if isinstance(value, list) else [value]:
             if not isinstance(part, bool):
                 assert str(part) in made.request
+
+
+def test_a_form_has_all_keys_of_a_ticket() -> None:
+    made = form(np.random.default_rng(3))
+
+    assert set(made.fields) == {"ticket", *(field.key for field in TICKET.fields)}
+    assert list(made.schema["required"]) == list(json.loads(made.answer))
 
 
 def test_the_same_seed_makes_the_same_document() -> None:

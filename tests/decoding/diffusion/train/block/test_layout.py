@@ -33,6 +33,10 @@ def texts(draw: st.DrawFn) -> tuple[Laying, Ids, int, list[Noise]]:
     return laying, slots, answer, noising.drawn(len(slots), answer, laying.block, chance)
 
 
+def laid(laying: Laying, tokens: Ids, answer: int, noises: list[Noise]) -> Layout:
+    return laying.layout(tokens, [laying.noisy(tokens, answer, noise) for noise in noises])
+
+
 def rows_of(laying: Laying, tokens: Ids, answer: int, copies: int) -> list[tuple[int, int]]:
     """(copy, slot) of each row; copy 0 is the clean one."""
     first = answer // laying.block * laying.block
@@ -45,7 +49,7 @@ def test_rows_see_clean_blocks_before_and_their_own(
     given_text: tuple[Laying, Ids, int, list[Noise]],
 ) -> None:
     laying, tokens, answer, noises = given_text
-    made = laying.layout(tokens, answer, noises)
+    made = laid(laying, tokens, answer, noises)
     rows = rows_of(laying, tokens, answer, len(noises))
 
     assert made.slots.tolist() == [slot for _, slot in rows]
@@ -61,7 +65,7 @@ def test_goals_are_the_open_slots_and_never_seen(
     given_text: tuple[Laying, Ids, int, list[Noise]],
 ) -> None:
     laying, tokens, answer, noises = given_text
-    made = laying.layout(tokens, answer, noises)
+    made = laid(laying, tokens, answer, noises)
     rows = rows_of(laying, tokens, answer, len(noises))
     goals = [(c, s) for c, noise in enumerate(noises, 1) for s in np.flatnonzero(noise.hidden)]
 
@@ -92,7 +96,7 @@ def test_decoding_asks_what_was_learnt(shifted: bool, answer: int) -> None:
     tokens = laying.slots(np.array([*small.text(13), END]))
     chance = np.random.default_rng(3)
     noises = Noising().drawn(len(tokens), answer, block, chance)
-    made = laying.layout(tokens, answer, noises)
+    made = laid(laying, tokens, answer, noises)
     learnt = _logits(made)[made.asked]
 
     traits = Traits(small.VOCABULARY, MASK, small.ENDS, frozenset(), "block_causal", block, shifted)

@@ -18,6 +18,7 @@ from weft.decoding.diffusion.train.block.course import BlockCourse, Found, Growt
 from weft.decoding.diffusion.train.block.layout import Laying
 from weft.decoding.diffusion.train.block.learner import Adapted, Learner, Whole
 from weft.decoding.diffusion.train.block.noise import Noising
+from weft.decoding.diffusion.train.block.pages import Page, Pages, Talks
 from weft.decoding.diffusion.train.order import (
     CHECKPOINT,
     Hearing,
@@ -27,24 +28,25 @@ from weft.decoding.diffusion.train.order import (
     open_folder,
 )
 from weft.decoding.network.cores import model_threads
-from weft.decoding.speculative.train.corpus import Batch, Corpus
 from weft.decoding.train.frame import Progress, Schedule, Source, Trainer
 from weft.decoding.train.news import Measures
 
 _HELD_OUT_EVERY: Final = 10
 SETTINGS: Final[Mapping[str, int]] = {
-    "block": 8,
+    "block": 32,
     "rank": 8,
     "shifted": 1,
     "complement": 1,
     "weighted": 0,
-    "grow": 15,
+    "forms": 1,
+    "grow": 14,
     "held_out": 32,
 }
 """block: its slots. rank: of the thin maps beside the weights; 0 learns all weights, which is for
 GPUs and larger data. shifted: a slot is predicted by the one before it, as the model always did.
-complement, weighted: of noise. grow: steps before blocks double, from one slot; 0: they are whole
-from the start. held_out: how many made texts are measured.
+complement, weighted: of noise. forms: each second made text is a form with open values. grow: steps
+before blocks double, from one slot; 0: they are whole from the start. held_out: how many made texts
+are measured.
 """
 
 
@@ -58,13 +60,13 @@ def _train(order: Order, resume: bool, hearing: Hearing) -> Trained | None:
     torch.set_num_threads(order.threads or model_threads())
     torch.manual_seed(schedule.seed)
     texts = source.Texts(order.model)
-    learnt_from, held_out = _texts(order, texts, settings["held_out"])
+    learnt_from, held_out = _texts(order, texts, settings)
     laying = Laying(settings["block"], texts.mask, texts.end, shifted=bool(settings["shifted"]))
     learner = _learner(order, order.model, settings["rank"], texts.mask)
     course = _course(learner, laying, settings)
-    hearing.on_news(Measures(len(held_out.texts)))
+    hearing.on_news(Measures(len(held_out)))
     before = course.examine(held_out, schedule.texts)
-    trainer = Trainer[Batch](course, learnt_from, schedule, order.out / CHECKPOINT)
+    trainer = Trainer[Pages](course, learnt_from, schedule, order.out / CHECKPOINT)
     if resume:
         trainer.resume()
     course.grow_to(trainer.step)
@@ -78,7 +80,7 @@ def _train(order: Order, resume: bool, hearing: Hearing) -> Trained | None:
     if not trainer.run(tell, hearing.stop):
         return None
     trainer.keep()  # measuring takes a while, too
-    hearing.on_news(Measures(len(held_out.texts)))
+    hearing.on_news(Measures(len(held_out)))
     after = course.examine(held_out, schedule.texts)
     learner.save(order.out, _told(laying, schedule, before, after))
     (order.out / CHECKPOINT).unlink(missing_ok=True)
@@ -91,11 +93,15 @@ def _course(learner: Learner, laying: Laying, settings: Mapping[str, int]) -> Bl
     return BlockCourse(learner, laying, noising, Growth(laying.block, settings["grow"]))
 
 
-def _texts(order: Order, texts: source.Texts, held_out: int) -> tuple[Source[Batch], Corpus]:
+def _texts(
+    order: Order, texts: source.Texts, settings: Mapping[str, int]
+) -> tuple[Source[Pages], list[Page]]:
     if order.data in {None, source.NARROW}:
-        made = source.Made(texts)
-        return made, made.held_out(held_out)
-    return source.read(Path(str(order.data)), texts).split(_HELD_OUT_EVERY)
+        made = source.Made(texts, forms=bool(settings["forms"]))
+        return made, made.held_out(settings["held_out"])
+    learnt, held_out = source.read(Path(str(order.data)), texts).split(_HELD_OUT_EVERY)
+    longest = max(len(text.tokens) for text in held_out.texts)
+    return Talks(learnt), [Page.of(text, longest) for text in held_out.texts]
 
 
 def _learner(order: Order, model: Path, rank: int, mask: int) -> Learner:
@@ -134,7 +140,7 @@ def _lines(before: Found, after: Found) -> tuple[str, ...]:
 KIND: Final = Kind(
     "block",
     "a causal chat model becomes one that fills blocks (BD3-LM's layout, thin maps or all weights)",
-    Schedule(steps=600, texts=4, longest=160, rate=2e-3, keep_every=20),
+    Schedule(steps=1200, texts=2, longest=280, rate=1.5e-3, warm_up=0.01, keep_every=20),
     SETTINGS,
     _train,
 )

@@ -15,10 +15,11 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from weft.core.errors import InputError
-from weft.decoding.diffusion.train.block.layout import Laying, Layout
+from weft.decoding.diffusion.train.block.forms import copied
+from weft.decoding.diffusion.train.block.layout import Copy, Laying, Layout
 from weft.decoding.diffusion.train.block.learner import Learner
-from weft.decoding.diffusion.train.block.noise import Noising
-from weft.decoding.speculative.train.corpus import Batch, Corpus
+from weft.decoding.diffusion.train.block.noise import Ids, Noising
+from weft.decoding.diffusion.train.block.pages import Page, Pages
 
 _HALF: Final = 0.5
 
@@ -61,44 +62,61 @@ class BlockCourse:
         """The lesson that comes next is that of `step`."""
         self._now = replace(self._laying, block=self._growth.at(step))
 
-    def loss(self, batch: Batch, chance: np.random.Generator) -> torch.Tensor:
+    def loss(self, batch: Pages, chance: np.random.Generator) -> torch.Tensor:
         """Raises: `InputError` for a batch without a slot to learn."""
-        layouts = self._laid(batch, self._now, chance)
+        layouts = self._laid(batch.texts, self._now, chance)
         logits, goals = self._predicted(layouts)
         wrong = cross_entropy(logits, goals, reduction="none")
         weights = torch.from_numpy(np.concatenate([layout.weights for layout in layouts])).to(wrong)
         return (wrong * weights).sum() / weights.sum().clamp(min=1.0)
 
-    def examine(self, held_out: Corpus, texts: int) -> Found:
+    def examine(self, held_out: Sequence[Page], texts: int) -> Found:
         """`texts` at once, with the blocks it is to end with. The same noise every time."""
         chance = np.random.default_rng(0)
         total, right, slots = 0.0, 0, 0
-        longest = max(len(text.tokens) for text in held_out.texts)
+        pages = sorted(held_out, key=lambda page: len(page.tokens))
         with torch.no_grad():
-            for batch in held_out.in_batches(texts, longest):
-                logits, goals = self._predicted(self._laid(batch, self._laying, chance, _HALF))
+            for first in range(0, len(pages), texts):
+                laid = self._laid(pages[first : first + texts], self._laying, chance, _HALF)
+                logits, goals = self._predicted(laid)
                 total += float(cross_entropy(logits, goals, reduction="sum"))
                 right += int((logits.argmax(-1) == goals).sum())
                 slots += len(goals)
         return Found(total / slots, right / slots, slots)
 
     def _laid(
-        self, batch: Batch, laying: Laying, chance: np.random.Generator, level: float | None = None
+        self,
+        pages: Sequence[Page],
+        laying: Laying,
+        chance: np.random.Generator,
+        level: float | None = None,
     ) -> list[Layout]:
         """Every text whose answer begins in a whole block of what is there of it."""
         layouts = []
-        for tokens, there, answered in zip(batch.tokens, batch.there, batch.answered, strict=True):
-            slots = laying.slots(tokens[there].numpy())
-            answer = int(answered.int().argmax()) if answered.any() else len(slots)
-            if answer < len(slots):
-                noises = self._noising.drawn(len(slots), answer, laying.block, chance, level)
-                layouts.append(laying.layout(slots, answer, noises))
+        for page in pages:
+            slots = laying.slots(page.tokens)
+            if page.answer < len(slots):
+                copies = self._copies(page, slots, laying, chance, level)
+                layouts.append(laying.layout(slots, copies))
         if not any(len(layout.goals) for layout in layouts):
             raise InputError(
                 "there is nothing to learn in these texts: they are cut off before their answers",
                 hint="read more tokens of each text",
             )
         return layouts
+
+    def _copies(
+        self,
+        page: Page,
+        slots: Ids,
+        laying: Laying,
+        chance: np.random.Generator,
+        level: float | None,
+    ) -> list[Copy]:
+        if page.form is not None:
+            return [copied(page.form, slots, page.answer, laying, chance, level) for _ in range(2)]
+        noises = self._noising.drawn(len(slots), page.answer, laying.block, chance, level)
+        return [laying.noisy(slots, page.answer, noise) for noise in noises]
 
     def _predicted(self, layouts: Sequence[Layout]) -> tuple[torch.Tensor, torch.Tensor]:
         """The logits [goals, vocabulary] and the goals of all layouts in one pass."""

@@ -13,8 +13,9 @@ from typing import Final
 
 import numpy as np
 
+from weft.core.values import JsonSchema
 from weft.decoding.diffusion.train.block import words
-from weft.decoding.diffusion.train.block.words import Draw, Value
+from weft.decoding.diffusion.train.block.words import Kind, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Field:
     """
 
     key: str
-    draw: Draw
+    kind: Kind
     sentences: tuple[str, ...]
 
     def told(self, who: str, value: Value, chance: np.random.Generator) -> str:
@@ -36,25 +37,58 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What documents of one sort are of: `subject` always, and some of `fields`."""
+    """What documents of one sort are of: `subject` always, and `least` to `most` of `fields`."""
 
     subject: Field
     fields: tuple[Field, ...]
+    least: int = 1
+    most: int = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`request` names the keys of `fields` in their order and tells their values in any."""
+    """`request` names the keys of `fields` in their order and tells their values in any.
+
+    `schemas`: what each of them may be, by key.
+    """
 
     request: str
     fields: Mapping[str, Value]
+    schemas: Mapping[str, JsonSchema]
 
     @property
     def answer(self) -> str:
         """As JSON, with the white space that weft's grammars have."""
         return json.dumps(self.fields, ensure_ascii=False)
 
+    @property
+    def schema(self) -> JsonSchema:
+        """Of the whole document."""
+        return {
+            "type": "object",
+            "properties": dict(self.schemas),
+            "required": list(self.fields),
+            "additionalProperties": False,
+        }
 
+
+TICKET: Final = Topic(
+    Field("ticket", words.bounded(100, 999), ("This is ticket {value}.", "Ticket {value}.")),
+    (
+        Field("priority", words.PRIORITY, ("The priority is {value}.", "Priority: {value}.")),
+        Field("status", words.STATUS, ("The status is {value}.", "It is {value} now.")),
+        Field("channel", words.CHANNEL, ("It came by {value}.", "Channel: {value}.")),
+        Field("level", words.bounded(1, 9), ("The level is {value}.", "Level {value}.")),
+        Field("items", words.bounded(1, 50), ("There are {value} items.", "Items: {value}.")),
+        Field("confirmed", words.YES, ("It is confirmed.", "It is not confirmed yet.")),
+        Field("refund", words.YES, ("A refund is due.", "No refund is due.")),
+        Field("repeated", words.YES, ("It happened before.", "It never happened before.")),
+        Field("vip", words.YES, ("The customer is a VIP.", "The customer is no VIP.")),
+    ),
+    4,
+    9,
+)
+"""A form with many keys and short values."""
 TOPICS: Final = (
     Topic(
         Field("name", words.NAME, ("This is about {value}.", "{value} signed up.")),
@@ -62,8 +96,8 @@ TOPICS: Final = (
             Field("age", words.whole(18, 90), ("{who} is {value} years old.", "Age: {value}.")),
             Field("city", words.CITY, ("{who} lives in {value}.", "Home is {value}.")),
             Field("job", words.JOB, ("{who} is a {value}.", "{who} works as a {value}.")),
-            Field("member", words.yes, ("{who} is a member.", "{who} is not a member.")),
-            Field("born", words.date, ("{who} was born on {value}.",)),
+            Field("member", words.YES, ("{who} is a member.", "{who} is not a member.")),
+            Field("born", words.DATE, ("{who} was born on {value}.",)),
             Field("likes", words.THINGS, ("{who} likes {value}.",)),
         ),
     ),
@@ -71,11 +105,11 @@ TOPICS: Final = (
         Field("item", words.THING, ("The order is for a {value}.", "Someone bought a {value}.")),
         (
             Field("count", words.whole(1, 40), ("They want {value} of them.", "Count: {value}.")),
-            Field("price", words.price, ("It costs {value}.", "The price is {value}.")),
+            Field("price", words.PRICE, ("It costs {value}.", "The price is {value}.")),
             Field("colour", words.COLOUR, ("It is {value}.", "The colour is {value}.")),
             Field("customer", words.NAME, ("The customer is {value}.", "It goes to {value}.")),
-            Field("paid", words.yes, ("It is paid.", "It is not paid yet.")),
-            Field("due", words.date, ("It is due on {value}.",)),
+            Field("paid", words.YES, ("It is paid.", "It is not paid yet.")),
+            Field("due", words.DATE, ("It is due on {value}.",)),
         ),
     ),
     Topic(
@@ -85,7 +119,7 @@ TOPICS: Final = (
             Field("hour", words.whole(7, 22), ("It starts at {value}.", "The hour is {value}.")),
             Field("host", words.NAME, ("{value} is the host.", "{value} invites.")),
             Field("guests", words.whole(2, 99), ("There are {value} guests.",)),
-            Field("online", words.yes, ("One can join online.", "One cannot join online.")),
+            Field("online", words.YES, ("One can join online.", "One cannot join online.")),
             Field("bring", words.THINGS, ("Please bring {value}.",)),
         ),
     ),
@@ -95,32 +129,47 @@ TOPICS: Final = (
             Field("steps", words.TASKS, ("The steps are {value}.", "In this order: {value}.")),
             Field("day", words.DAY, ("It is for {value}.", "All is done on {value}.")),
             Field("hours", words.whole(1, 12), ("It takes {value} hours.",)),
-            Field("urgent", words.yes, ("It is urgent.", "It is not urgent.")),
+            Field("urgent", words.YES, ("It is urgent.", "It is not urgent.")),
         ),
     ),
+    TICKET,
 )
 _REQUESTS: Final = (
     "{text}\nWrite this as JSON with the keys {keys}.",
     "Fill in {keys} as JSON.\n{text}",
     "{text}\nJSON with {keys}:",
 )
-_MOST_FIELDS: Final = 3
 
 
 def document(chance: np.random.Generator) -> Document:
-    """Any one, of two to four keys. Now and then the text tells more than is asked for."""
+    """Any one. Now and then the text tells more than is asked for."""
     topic = TOPICS[int(chance.integers(len(TOPICS)))]
+    count = int(chance.integers(topic.least, topic.most + 1))
+    return _told(topic, count, int(chance.integers(5) == 0), chance)
+
+
+def form(chance: np.random.Generator) -> Document:
+    """A ticket with all its keys."""
+    return _told(TICKET, TICKET.most, 0, chance)
+
+
+def _told(topic: Topic, count: int, more: int, chance: np.random.Generator) -> Document:
+    """The subject, `count` fields, and a text that tells `more` besides."""
     order = [topic.fields[int(at)] for at in chance.permutation(len(topic.fields))]
-    count = int(chance.integers(1, _MOST_FIELDS + 1))
-    asked, aside = [topic.subject, *order[:count]], order[count:][: int(chance.integers(5) == 0)]
-    values = {field.key: field.draw(chance) for field in (*asked, *aside)}
+    asked, aside = [topic.subject, *order[:count]], order[count:][:more]
+    values = {field.key: field.kind.draw(chance) for field in (*asked, *aside)}
     who = str(values[topic.subject.key])
     opening = topic.subject.told(who, who, chance)
     told = [field.told(who, values[field.key], chance) for field in (*asked[1:], *aside)]
     text = " ".join([opening, *(told[int(at)] for at in chance.permutation(len(told)))])
-    keys = [asked[int(at)].key for at in chance.permutation(len(asked))]
-    request = words.one(_REQUESTS, chance).format(text=text, keys=", ".join(keys))
-    return Document(request, {key: values[key] for key in keys})
+    fields = [asked[int(at)] for at in chance.permutation(len(asked))]
+    keys = ", ".join(field.key for field in fields)
+    request = words.one(_REQUESTS, chance).format(text=text, keys=keys)
+    return Document(
+        request,
+        {field.key: values[field.key] for field in fields},
+        {field.key: field.kind.schema for field in fields},
+    )
 
 
 def _spelled(value: Value) -> str:

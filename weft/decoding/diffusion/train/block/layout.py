@@ -1,7 +1,8 @@
-"""How a text is laid out to learn all its blocks in one pass: its tokens, then noisy copies.
+"""How a text is laid out to learn all its blocks in one pass: its tokens, then copies with open
+slots.
 
 The layout of BD3-LM (arXiv 2503.09573) without the rows that nobody reads: prompts are never
-noisy, and the last block is only seen by itself. Knows tokens; knows no model.
+copied, and the last block is only seen by itself. Knows tokens; knows no model.
 """
 
 from __future__ import annotations
@@ -13,6 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.decoding.diffusion.train.block.noise import Bits, Ids, Noise
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copy:
+    """Blocks of a text as they might stand while they are written. [rows] each, of every block the
+    first slots in their order.
+
+    slots    which slots of the text they are
+    ids      tokens, or the mask
+    open     whether the slot is learnt
+    goals    the tokens that should stand there, where it is
+    weights  how much it counts
+    """
+
+    slots: Ids
+    ids: Ids
+    open: Bits
+    goals: Ids
+    weights: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,39 +74,48 @@ class Laying:
             return tokens[: len(tokens) // self.block * self.block]
         return np.concatenate([tokens, np.full(-len(tokens) % self.block, self.end)])
 
-    def layout(self, tokens: Ids, answer: int, noises: Sequence[Noise]) -> Layout:
-        """Whole blocks `tokens`, of which those from slot `answer` on are learnt, with a copy of
-        the answer's blocks for each of `noises`.
-        """
-        first = answer // self.block * self.block
+    def first(self, answer: int) -> int:
+        """Where the block begins in which slot `answer` is."""
+        return answer // self.block * self.block
+
+    def noisy(self, tokens: Ids, answer: int, noise: Noise) -> Copy:
+        """The blocks of a text from slot `answer` on under `noise`, which is [slots]."""
+        first = self.first(answer)
+        copied, opened = tokens[first:], noise.hidden[first:]
+        ids = np.where(opened, self.mask, copied)
+        return Copy(np.arange(first, len(tokens)), ids, opened, copied, noise.weights[first:])
+
+    def layout(self, tokens: Ids, copies: Sequence[Copy]) -> Layout:
+        """Whole blocks `tokens` with `copies` of the last of them."""
         clean = len(tokens) - self.block  # the last block: nothing comes after it
-        copied = np.arange(first, len(tokens))
-        slots = np.concatenate([np.arange(clean), *[copied] * len(noises)])
-        copy = np.repeat(np.arange(len(noises) + 1), [clean, *[len(copied)] * len(noises)])
-        ids = tokens[slots]
+        ids, slots, number = [tokens[:clean]], [np.arange(clean)], [np.zeros(clean, np.int64)]
         asked, goals, weights = [], [], []
-        for number, noise in enumerate(noises):
-            at = clean + number * len(copied)  # the row of slot `first` in this copy
-            ids[at : at + len(copied)][noise.hidden[first:]] = self.mask
-            learnt = np.flatnonzero(noise.hidden)
-            asked.append(self._predictors(learnt, at - first))
-            goals.append(tokens[learnt])
-            weights.append(noise.weights[learnt])
+        rows = clean
+        for at, copy in enumerate(copies, 1):
+            learnt = np.flatnonzero(copy.open)
+            asked.append(self._predictors(copy.slots[learnt], rows + learnt))
+            goals.append(copy.goals[learnt])
+            weights.append(copy.weights[learnt])
+            ids.append(copy.ids)
+            slots.append(copy.slots)
+            number.append(np.full(len(copy.ids), at))
+            rows += len(copy.ids)
+        positions = np.concatenate(slots)
         return Layout(
-            ids,
-            slots,
-            self._sees(slots, copy),
+            np.concatenate(ids),
+            positions,
+            self._sees(positions, np.concatenate(number)),
             np.concatenate(asked),
             np.concatenate(goals),
             np.concatenate(weights),
         )
 
-    def _predictors(self, learnt: Ids, offset: int) -> Ids:
-        """The rows that predict slots of a copy, whose slot s is row s + `offset`."""
+    def _predictors(self, slots: Ids, rows: Ids) -> Ids:
+        """The rows that predict `slots` of a copy, which are `rows` themselves."""
         if not self.shifted:
-            return learnt + offset
+            return rows
         # the slot before a block's first one is a decided one, among the clean rows
-        return np.where(learnt % self.block == 0, learnt - 1, learnt - 1 + offset)
+        return np.where(slots % self.block == 0, slots - 1, rows - 1)
 
     def _sees(self, slots: Ids, copy: Ids) -> Bits:
         """A row sees the clean rows of the blocks before, and its own block of its own copy."""

@@ -12,13 +12,16 @@ import numpy as np
 
 from weft.core.errors import InputError
 from weft.decoding.diffusion.train.block.documents import Document, document
-from weft.decoding.speculative.train.corpus import Batch, Corpus, Text, batch_of
+from weft.decoding.diffusion.train.block.forms import Form
+from weft.decoding.diffusion.train.block.pages import Page, Pages
+from weft.decoding.speculative.train.corpus import Corpus, Text
 from weft.decoding.speculative.train.prompts import Conversation, Tokenizer, read_prompts
 
 NARROW: Final = "json"
 """Stands for the texts that are made: forms and plans as JSON documents."""
 _HELD_OUT: Final = 10**6
 """Number of the first made text that nobody learns from, under every seed."""
+_NO_LIMIT: Final = 1 << 30
 
 
 class Texts:
@@ -44,21 +47,34 @@ class Texts:
         """The request as a user's turn, and the document."""
         return self.of((("user", made.request),), made.answer)
 
+    def of_form(self, made: Document) -> tuple[Text, Form]:
+        """The same, the document in the tokens that fill a form."""
+        prompt = self._tokenizer.encode((("user", made.request),))
+        form = Form.of(made.fields, made.schemas, self._tokenizer.plain)
+        return Text((*prompt, *form.tokens, self.end), len(prompt)), form
+
 
 class Made:
-    """Documents without end. Implements `Source`."""
+    """Documents without end, with `forms` each second one as a form. Implements `Source`."""
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: Texts, *, forms: bool = True) -> None:
         self._texts = texts
+        self._forms = forms
 
-    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> Batch:
+    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> Pages:
         """Other ones for every chance."""
-        return batch_of([self._texts.of_document(document(chance)) for _ in range(texts)], longest)
+        return Pages.of(self._page(number, document(chance), longest) for number in range(texts))
 
-    def held_out(self, count: int) -> Corpus:
+    def held_out(self, count: int) -> list[Page]:
         """The same ones always. Their values, not their keys, are new."""
-        drawn = [document(np.random.default_rng([_HELD_OUT, at])) for at in range(count)]
-        return Corpus([self._texts.of_document(made) for made in drawn])
+        made = (document(np.random.default_rng([_HELD_OUT, at])) for at in range(count))
+        return [self._page(number, one, _NO_LIMIT) for number, one in enumerate(made)]
+
+    def _page(self, number: int, made: Document, longest: int) -> Page:
+        if self._forms and number % 2:
+            text, form = self._texts.of_form(made)
+            return Page.of(text, longest, form)
+        return Page.of(self._texts.of_document(made), longest)
 
 
 def read(path: Path, texts: Texts) -> Corpus:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from weft.core.values import JsonSchema
+
 Value = str | int | float | bool | list[str]
 Draw = Callable[[np.random.Generator], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Values that are drawn, and the JSON Schema that they fit."""
+
+    draw: Draw
+    schema: JsonSchema
 
 
 def _listed(text: str, apart: str = " ") -> list[str]:
@@ -36,6 +47,7 @@ _TASKS: Final = _listed(
     "charge the phone|open the gate|cook the rice|fix the door|send the invoice",
     "|",
 )
+_STRING: Final = {"type": "string"}
 _ONSETS: Final = _listed("b d f g k l m n p r s t v z br dr st tr")
 _VOWELS: Final = _listed("a e i o u")
 
@@ -51,42 +63,47 @@ def invented(chance: np.random.Generator) -> str:
     return "".join(syllables).capitalize()
 
 
-def named(words: list[str]) -> Draw:
+def named(words: list[str]) -> Kind:
     """One of `words`, every third time an invented one."""
-    return lambda chance: invented(chance) if chance.integers(3) == 0 else one(words, chance)
+
+    def draw(chance: np.random.Generator) -> Value:
+        return invented(chance) if chance.integers(3) == 0 else one(words, chance)
+
+    return Kind(draw, _STRING)
 
 
-def among(words: list[str]) -> Draw:
-    """One of `words`."""
-    return lambda chance: one(words, chance)
+def among(words: list[str], *, closed: bool = False) -> Kind:
+    """One of `words`. `closed`: the schema lists them."""
+    return Kind(lambda chance: one(words, chance), {"enum": words} if closed else _STRING)
 
 
-def whole(low: int, high: int) -> Draw:
-    """A whole number, both ends included."""
-    return lambda chance: int(chance.integers(low, high + 1))
+def whole(low: int, high: int) -> Kind:
+    """A whole number, both ends included, which the schema does not tell."""
+    return Kind(lambda chance: int(chance.integers(low, high + 1)), {"type": "integer"})
 
 
-def price(chance: np.random.Generator) -> Value:
-    """With cents that JSON does not shorten."""
-    return int(chance.integers(1, 200)) + int(chance.integers(1, 10)) / 10
+def bounded(low: int, high: int) -> Kind:
+    """A whole number whose bounds, both included, are in the schema."""
+    schema = {"type": "integer", "minimum": low, "maximum": high}
+    return Kind(lambda chance: int(chance.integers(low, high + 1)), schema)
 
 
-def yes(chance: np.random.Generator) -> Value:
-    """Or no."""
-    return bool(chance.integers(2))
-
-
-def several(words: list[str]) -> Draw:
+def several(words: list[str]) -> Kind:
     """Two or three different ones."""
 
     def draw(chance: np.random.Generator) -> Value:
         count = int(chance.integers(2, 4))
         return [words[int(at)] for at in chance.permutation(len(words))[:count]]
 
-    return draw
+    return Kind(draw, {"type": "array", "items": _STRING})
 
 
-def date(chance: np.random.Generator) -> Value:
+def _price(chance: np.random.Generator) -> Value:
+    """With cents that JSON does not shorten."""
+    return int(chance.integers(1, 200)) + int(chance.integers(1, 10)) / 10
+
+
+def _date(chance: np.random.Generator) -> Value:
     """As ISO 8601 has it."""
     year, month, day = chance.integers([2020, 1, 1], [2030, 13, 29])
     return f"{year}-{month:02d}-{day:02d}"
@@ -94,3 +111,8 @@ def date(chance: np.random.Generator) -> Value:
 
 NAME, CITY, THING, COLOUR = named(_NAMES), named(_CITIES), named(_THINGS), among(_COLOURS)
 JOB, DAY, TASKS, THINGS = among(_JOBS), among(_DAYS), several(_TASKS), several(_THINGS)
+PRIORITY = among(["low", "medium", "high"], closed=True)
+STATUS = among(["open", "closed", "waiting"], closed=True)
+CHANNEL = among(["phone", "mail", "web"], closed=True)
+YES = Kind(lambda chance: bool(chance.integers(2)), {"type": "boolean"})
+PRICE, DATE = Kind(_price, {"type": "number"}), Kind(_date, _STRING)

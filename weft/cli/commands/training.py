@@ -1,0 +1,105 @@
+"""What the commands that train have in common: options, what can be trained, and how one is told.
+
+Knows no kind of training.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from weft.cli.exit_codes import MEANINGS, ExitCode
+from weft.cli.given import loose_value, pairs
+from weft.core.errors import InputError
+
+if TYPE_CHECKING:
+    from weft.cli.training import TrainingProgress
+    from weft.workflow import diffusion_training, drafters
+
+    Trainable = drafters.Kind | diffusion_training.Kind
+    Trained = drafters.Trained | diffusion_training.Trained
+
+T = TypeVar("T", bound="Trained")
+STATUS = "\n".join(
+    f"  {code:<5d}{MEANINGS[code]}"
+    for code in (ExitCode.SUCCEEDED, ExitCode.FAILED, ExitCode.INVALID, ExitCode.INTERRUPTED)
+)
+KindName = Annotated[str | None, typer.Argument(metavar="KIND", help="What to train: see --list.")]
+Steps = Annotated[int | None, typer.Option(metavar="N", help="How long to train.")]
+Rate = Annotated[float | None, typer.Option(metavar="R", help="The learning rate.")]
+Texts = Annotated[int | None, typer.Option(metavar="N", help="Texts in a step.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Makes it repeatable.", min=0)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=N", help="A setting of the kind; repeat it for more."),
+]
+Device = Annotated[str, typer.Option(metavar="DEVICE", help="cpu, or cuda.")]
+Threads = Annotated[int | None, typer.Option(metavar="N", help="Cores to use; all but one.", min=1)]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder.")]
+ListAll = Annotated[
+    bool, typer.Option("--list", help="Print what can be trained, with its settings.")
+]
+
+
+def said(**given: float | None) -> dict[str, int | float]:
+    """Those that somebody gave."""
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def whole_numbers(texts: Sequence[str]) -> dict[str, int]:
+    """Whole numbers by name. Raises: `InputError`, `typer.BadParameter`."""
+    found = {}
+    for name, text in pairs(texts, "--set").items():
+        value = loose_value(text)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InputError(f"--set {name}: expected a whole number, not {text!r}")
+        found[name] = value
+    return found
+
+
+def print_kinds(kinds: Sequence[Trainable], *, as_json: bool) -> None:
+    """What can be trained, with its settings."""
+    if as_json:
+        rows = [{"name": k.name, "summary": k.summary, "settings": dict(k.settings)} for k in kinds]
+        typer.echo(json.dumps(rows))
+        return
+    for k in kinds:
+        typer.echo(f"{k.name:<18}  {k.summary}")
+        settings = ", ".join(f"{name}={value}" for name, value in k.settings.items())
+        typer.echo(
+            f"{'':<18}  steps={k.schedule.steps}" + (f"; --set {settings}" if settings else "")
+        )
+
+
+def followed(
+    train: Callable[[TrainingProgress, Callable[[], bool]], T | None],
+    out: Path,
+    show: Callable[[T], None],
+    *,
+    as_json: bool,
+) -> ExitCode:
+    """Have `train` work in the folder `out`, tell how it gets on, and `show` what it came to.
+
+    `train` is given who hears of it, and whether it has to stop; None: it was stopped.
+    """
+    from weft.cli.console import stderr
+    from weft.cli.training import TrainingProgress, stopping
+
+    with stopping() as stop, TrainingProgress(stderr()) as progress:
+        trained = train(progress, stop)
+    if trained is None:
+        if as_json:
+            typer.echo(json.dumps({"status": "interrupted", "folder": str(out)}))
+        typer.echo("stopped; the same command with --resume goes on", err=True)
+        return ExitCode.INTERRUPTED
+    if as_json:
+        described = {**asdict(trained), "folder": str(trained.folder), "status": "succeeded"}
+        typer.echo(json.dumps(described))
+    else:
+        show(trained)
+    return ExitCode.SUCCEEDED
