@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 VLLM   := $(VENV)/.vllm
 MODEL  := smollm2-135m-instruct
+TESTED := not slow and not gpu and not net
+# Processes that test side by side: one for each core, as long as each has 4 GB of memory.
+WORKERS ?= 2
 
 .PHONY: demo test test-all check lint format bench setup vllm model constraints clean
 
@@ -12,8 +15,16 @@ demo: model  ## run the main job: documents, tools and a real language model, in
 	mkdir -p out
 	$(BIN)/weft run examples/brief/brief.yaml --compare --timeline out/brief.html
 
+# The servers of the tests marked vllm have the machine to themselves; all others run side by side.
+# Tests start hundreds of interpreters, which must not compile weft each time, whatever the shell says.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
+
 test: model vllm  ## run the tests (all but those marked slow, gpu or net)
-	$(BIN)/python -m pytest -q --durations=20 -m "not slow and not gpu and not net"
+	failed=0; \
+	$(BIN)/python -m pytest -q --durations=20 -m "$(TESTED) and vllm" || failed=$$?; \
+	test $$failed -le 1 || exit $$failed; \
+	$(BIN)/python -m pytest -q --durations=20 -n $(WORKERS) --dist loadfile -m "$(TESTED) and not vllm" || failed=$$?; \
+	exit $$failed
 
 test-all: model vllm  ## run every test that this machine can run, with all of their examples
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,14 +19,24 @@ def pytest_configure() -> None:
     """A shell that starts us in the background has Ctrl-C ignored, which processes inherit."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored below nohup, and inherited by servers
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays: the garbage collector need not look through it again and again.
+
+    And torch computes in one thread: on cores that others use as well, two wait for each other for
+    most of the time, and take up to thirty times as long.
+    """
     gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """What was collected stays: the garbage collector need not look through it again and again."""
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+        if torch := sys.modules.get("torch"):
+            torch.set_num_threads(1)
 
 
 def pytest_unconfigure() -> None:
@@ -39,6 +50,14 @@ def own_journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     place = str(tmp_path_factory.mktemp("journal") / "journal.sqlite")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WEFT_JOURNAL", place)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_width() -> Iterator[None]:
+    """Prints are as wide as in a pipe, also where the shell or pytest-xdist sets a width."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
         yield
 
 

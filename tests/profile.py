@@ -28,3 +28,8 @@ settings.load_profile(PROFILE)
 def examples(number: int) -> settings:
     """What a thorough run looks at; others less or more of it."""
     return settings(max_examples=max(1, round(number * SHARES.get(PROFILE, 1.0))))
+
+
+def share(number: int) -> int:
+    """Of so many cases that are always the same, those that this run looks at."""
+    return max(1, round(number * min(SHARES.get(PROFILE, 1.0), 1.0)))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.vllm_replica import NAME, VllmReplica, two_replicas
+from tests.profile import share
 from weft.core.ports import ModelRequest, Sampling, TextDelta, complete
 from weft.core.values import Completion, Message
 from weft.serving.fleet import Fleet, FleetOptions
@@ -22,6 +23,7 @@ TOPICS = ("rivers", "bread", "emoji such as 🎉 and 漢字", "the moon", "glass
 DEFAULTS = FleetOptions()
 PATIENCE_S = 120.0
 MOST_STEPS = 8
+SAMPLES = share(64)
 Replicas = tuple[VllmReplica, VllmReplica]
 
 
@@ -82,7 +84,7 @@ def test_siblings_cost_one_prefill(replicas: Replicas) -> None:
 
 
 def test_cancelled_samples_free_the_server_within_a_few_steps(replicas: Replicas) -> None:
-    """Every other one of 64 running samples is cancelled, the others end.
+    """Every other one of many running samples is cancelled, the others end.
 
     Those write a token each in a step of the engine, which says how long the freeing took on a
     machine of any speed; left alone, the cancelled ones would have written for some 90 steps more.
@@ -103,13 +105,13 @@ def test_cancelled_samples_free_the_server_within_a_few_steps(replicas: Replicas
                         fleet, asking("Write a long story.", 100, temperature=1.0, seed=n), begins
                     )
                 )
-                for n in range(64)
+                for n in range(SAMPLES)
             ]
-            await until(lambda: begun > 64 * 10)
+            await until(lambda: begun > SAMPLES * 10)
             written_before = (await client.metrics()).generation_tokens
             # A story may end within a few tokens: those are no samples to cancel.
             going = [task for task in tasks if not task.done()]
-            assert len(going) > 48
+            assert len(going) > SAMPLES * 3 / 4
             unwanted, wanted = going[::2], going[1::2]
             for task in unwanted:
                 task.cancel()
@@ -137,14 +139,19 @@ def test_cancelled_samples_free_the_server_within_a_few_steps(replicas: Replicas
 
 
 def test_a_killed_replica_costs_no_request_and_no_token(replicas: Replicas) -> None:
+    """It dies after the first words of long answers: what a busy machine's sockets may hold
+    unread of them is never all of the rest.
+    """
     asked = [
         asking(
-            f"Tell me about {TOPICS[n % 6]}, part {n}.", 64, stop=("###", "\n\n3") if n % 3 else ()
+            f"Tell me about {TOPICS[n % 6]}, part {n}.",
+            200,
+            stop=("###", "\n\n3") if n % 3 else (),
         )
-        for n in range(24)
+        for n in range(16)
     ]
 
-    async def answers(kill_after_tokens: int | None) -> tuple[list[Completion], Fleet]:
+    async def answers(*, kill: bool) -> tuple[list[Completion], Fleet]:
         async with fleet_of(replicas, FleetOptions(in_flight=16)) as (fleet, _):
             pieces: list[list[TextDelta]] = [[] for _ in asked]
             async with asyncio.TaskGroup() as group:
@@ -152,8 +159,8 @@ def test_a_killed_replica_costs_no_request_and_no_token(replicas: Replicas) -> N
                     group.create_task(complete(fleet, request, pieces[n].append))  # type: ignore[arg-type]
                     for n, request in enumerate(asked)
                 ]
-                if kill_after_tokens is not None:
-                    await until(lambda: fleet.stats().received_tokens > kill_after_tokens)
+                if kill:
+                    await until(lambda: all(len(mine) >= 4 for mine in pieces))
                     replicas[0].kill()
             results = [task.result() for task in tasks]
             for result, mine in zip(results, pieces, strict=True):
@@ -161,9 +168,9 @@ def test_a_killed_replica_costs_no_request_and_no_token(replicas: Replicas) -> N
                 assert tuple(i for delta in mine for i in delta.token_ids) == result.token_ids
             return results, fleet
 
-    undisturbed, quiet = asyncio.run(answers(None))
+    undisturbed, quiet = asyncio.run(answers(kill=False))
     assert quiet.stats().moved == 0
-    survived, fleet = asyncio.run(answers(500))
+    survived, fleet = asyncio.run(answers(kill=True))
     print(fleet.stats())
     assert fleet.stats().resumed > 0
     for right, answer in zip(undisturbed, survived, strict=True):

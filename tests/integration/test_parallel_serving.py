@@ -1,4 +1,4 @@
-"""Tensor, pipeline and data parallelism answer what one worker answers, asked for in YAML."""
+"""Tensor, pipeline and data parallelism answer what transformers answers, asked for in YAML."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from transformers import AutoTokenizer
 
 import weft
+from tests.integration.oracle import Oracle
 from tests.integration.tiny_llama import READABLE, make_tiny_llama
 from weft.serving.vllm import registry
 from weft.serving.vllm.processes import end_leftovers, marked
@@ -57,18 +59,23 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def alone(model: Path, state: Path) -> list[str]:
-    """The answers of one worker."""
-    answers, workers, engines = _run(model)
-    assert (workers, engines) == (1, 1)
-    return answers
+def expected(model: Path) -> list[str]:
+    """The answers of transformers."""
+    oracle, tokenizer = Oracle(model), AutoTokenizer.from_pretrained(model)
+    chats = tokenizer.apply_chat_template(
+        [[{"role": "user", "content": prompt}] for prompt in PROMPTS],
+        tokenize=False,
+        add_generation_prompt=True,
+    )
+    return [tokenizer.decode(oracle.greedy(chat, ANSWER)) for chat in chats]
 
 
+@pytest.mark.usefixtures("state")
 @pytest.mark.parametrize("kind", ["tp", "pp", "dp"])
-def test_two_ranks_answer_as_one(kind: str, model: Path, alone: list[str]) -> None:
+def test_two_ranks_answer_as_one(kind: str, model: Path, expected: list[str]) -> None:
     answers, workers, engines = _run(model, **{kind: 2})
     assert (workers, engines) == (2, 2 if kind == "dp" else 1)
-    assert answers == alone
+    assert answers == expected
     assert all(len(answer) == ANSWER and set(answer) <= set(READABLE) for answer in answers)
     assert len(set(answers)) == len(PROMPTS)
 

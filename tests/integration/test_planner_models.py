@@ -10,6 +10,7 @@ import pytest
 from evals.planning.validity import Tally, tallied
 from tests.conformance.model_client import GRAMMAR, SCHEMA, asking
 from tests.live_vllm import NAME, LiveVllm
+from tests.profile import share
 from weft.core.ports import ModelClient, Sampling, complete
 from weft.planner.constrain import Constrain
 from weft.serving.local import LocalModel, LocalOptions
@@ -27,15 +28,17 @@ def plans_of(model: ModelClient, constrain: Constrain, number: int) -> Tally:
 @pytest.mark.model
 @pytest.mark.parametrize("constrain", ["plan", "line"])
 def test_a_local_model_writes_plans(constrain: Constrain) -> None:
-    tally = plans_of(LocalModel(NAME, LocalOptions(max_batch=4)), constrain, 4)
-    assert (tally.plans, tally.errors, tally.unwritten) == (4, {}, {})
+    number = share(4)
+    tally = plans_of(LocalModel(NAME, LocalOptions(max_batch=number)), constrain, number)
+    assert (tally.plans, tally.errors, tally.unwritten) == (number, {}, {})
 
 
 @pytest.mark.vllm
 @pytest.mark.parametrize("constrain", ["plan", "line"])
 def test_a_model_on_vllm_writes_plans(live_vllm: LiveVllm, constrain: Constrain) -> None:
-    tally = plans_of(OpenAIModel(live_vllm.base_url, NAME), constrain, 8)
-    assert (tally.plans, tally.errors, tally.unwritten) == (8, {}, {})
+    number = share(8)
+    tally = plans_of(OpenAIModel(live_vllm.base_url, NAME), constrain, number)
+    assert (tally.plans, tally.errors, tally.unwritten) == (number, {}, {})
 
 
 @pytest.mark.vllm

@@ -14,7 +14,15 @@ from evals.serve_cycles import cycle
 
 @pytest.mark.vllm
 @pytest.mark.model
-@pytest.mark.parametrize("victim", ["weft by SIGTERM", "weft by SIGKILL", "chance"])
+@pytest.mark.parametrize(
+    "victim",
+    [
+        "weft by SIGKILL",
+        "chance",
+        # what `weft stop` sends as well, by which the case above ends
+        pytest.param("weft by SIGTERM", marks=pytest.mark.slow),
+    ],
+)
 def test_a_life_and_a_sudden_death(victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_STATE_DIR", "")  # the cycle sets its own, and this puts it back
     if victim == "chance":

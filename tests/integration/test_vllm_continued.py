@@ -29,11 +29,19 @@ async def events_of(client: ModelClient, request: ModelRequest, most: int) -> li
     return events
 
 
-@pytest.mark.parametrize(
-    "text", ["Name four colours of the rainbow.", "Schreib 'Grüße aus München' auf Japanisch."]
+TEXTS = (
+    "Name four colours of the rainbow.",
+    "Schreib 'Grüße aus München' auf Japanisch.",
+    "Count from 995 to 1005.",
+    "Write a Python function that adds two numbers.",
+    "Say this once more: 🚲🎈 日本語, “ok”…",
+    "Why is the sky blue?",
 )
+
+
+@pytest.mark.parametrize("text", TEXTS)  # all of one server: the fixture starts it once
 def test_greedy_text_is_that_of_an_undisturbed_answer(live_vllm: LiveVllm, text: str) -> None:
-    sampling = Sampling(max_tokens=24, temperature=0)
+    sampling = Sampling(max_tokens=16, temperature=0)
     request = ModelRequest((Message("user", text),), sampling=sampling)
     said: list[str] = []
 
@@ -51,7 +59,7 @@ def test_greedy_text_is_that_of_an_undisturbed_answer(live_vllm: LiveVllm, text:
         async with aclosing(OpenAIModel(live_vllm.base_url, NAME)) as server:
             *there, whole = await events_of(server, request, 999)
             assert isinstance(whole, Completion)
-            for pieces in range(2, len(there), 4):
+            for pieces in range(2, len(there), 5):
                 past: list[CallEvent] = []
                 await events_of(RecordingClient(server, "m", log(past, [])), request, pieces)
                 client = RecordingClient(server, "m", log([], past))

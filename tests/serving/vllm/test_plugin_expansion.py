@@ -98,7 +98,9 @@ def test_right_functions_pass(right: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [into_a_copy, without_replacing, in_whole_numbers, Remembering()], ids=str
+    "wrong",
+    [into_a_copy, without_replacing, in_whole_numbers, Remembering()],
+    ids=["copied", "not replaced", "in whole numbers", "remembered"],
 )
 def test_wrong_functions_are_found(wrong: object) -> None:
     assert not expands(wrong)  # type: ignore[arg-type]
