@@ -1,6 +1,6 @@
 """`python -m weft`: the command line."""
 
-from weft.cli.main import run
+from weft.cli.entry import run
 
 if __name__ == "__main__":
     run()

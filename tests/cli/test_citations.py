@@ -31,7 +31,7 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     (folder / "tower.txt").write_text("It is a 330 m tall  in all.", "utf-8")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(Models, "of", lambda *_: FakeModel(script))
+    monkeypatch.setattr(Models, "client", lambda *_: FakeModel(script))
     asked = ["think", "How tall?", "--strategy", "map-reduce", "--document", "tower.txt"]
     return CliRunner().invoke(app, [*asked, *words])
 

@@ -25,6 +25,7 @@ COMMANDS = [
     "diff",
     "simulate",
     "runs",
+    "runs list",
     "runs show",
     "runs prune",
     "runs export",

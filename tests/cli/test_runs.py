@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from typer.testing import CliRunner
 
 from tests.cli.hostile import ALL, FORBIDDEN
 from weft.cli.main import app
+from weft.core.ids import RunId
 from weft.workflow.journals import open_journal
 
 TOOLS = '''
@@ -224,3 +227,102 @@ def test_the_users_own_journal(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("WEFT_HOME", str(folder / "home"))
     open_journal().close()
     assert (folder / "home" / "journal.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+def test_whoever_reads_a_journal_makes_none(folder: Path) -> None:
+    for words in ("runs", "runs show last", "replay last", "simulate last", "answer last sure y"):
+        read = weft(*words.split(), "--journal", "nowhere/j.sqlite")
+        assert read.exit_code == 1, words
+        assert "there is no journal nowhere/j.sqlite" in read.stderr
+        assert "hint: " in read.stderr
+    assert not (folder / "nowhere").exists()
+    assert "no run is recorded" in weft("runs").stdout  # nobody named that one
+
+
+def test_a_folder_is_no_journal(folder: Path) -> None:
+    for words in ("runs", "run bill.yaml"):
+        refused = weft(*words.split(), "--journal", str(folder))
+        assert refused.exit_code == 1
+        assert "is a folder" in refused.stderr
+        assert "journal.sqlite" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["", "last", "a b", "../up", "-x", "a\x1b[2J", "x" * 200])
+def test_names_that_runs_cannot_have(name: str) -> None:
+    assert weft("run", "bill.yaml", f"--run-id={name}").exit_code == 2
+    assert data("runs") == []
+
+
+def test_a_run_that_is_there_already_is_not_begun_again(folder: Path) -> None:
+    answers = ("--answer", "sure=n", "--answer", "why=so")
+    weft("run", "bill.yaml", "--run-id", "one", *answers)
+    again = weft("run", "bill.yaml", "--run-id", "one", *answers)
+    assert again.exit_code == 1
+    assert "weft resume one" in again.stderr
+
+
+def test_the_list_has_a_name_too_and_options_stand_behind_it() -> None:
+    weft("run", "bill.yaml", "--run-id", "one")
+    assert weft("runs", "list").stdout == weft("runs").stdout
+    refused = weft("runs", "--journal", "other.sqlite", "show", "last")
+    assert refused.exit_code == 2
+    assert "weft runs show" in refused.stderr
+
+
+def test_last_is_the_latest_run_whatever_others_are_called() -> None:
+    weft("run", "bill.yaml", "--run-id", "one")
+    with closing(open_journal()) as journal:
+        header = replace(journal.header(RunId("one")), run=RunId("last"))
+        journal.begin(header).release()
+    weft("run", "bill.yaml", "--run-id", "two")
+    assert data("runs", "show", "last")["run"] == "two"
+
+
+def test_a_word_on_a_call_that_needs_none_is_refused(folder: Path) -> None:
+    weft("run", "bill.yaml", "--run-id", "one", "--answer", "sure=y")
+    refused = weft("resume", "one", "--answer", "why=so", "--confirm", "payed=done")
+    assert refused.exit_code == 2
+    assert "no call at 'payed' needs a word" in refused.stderr
+    assert "hint: every call's end is known" in refused.stderr
+    assert data("runs")[0]["standing"] == "asking"  # it is as it was
+
+
+def test_an_answer_that_does_not_fit_tells_how_to_go_on() -> None:
+    refused = weft("run", "bill.yaml", "--run-id", "one", "--answer", "sure=maybe")
+    assert refused.exit_code == 2
+    assert "weft resume one --answer sure=VALUE" in refused.stderr
+    assert weft("resume", "one", "--answer", "sure=n", "--answer", "why=so").exit_code == 0
+
+
+def test_a_run_that_waits_is_not_called_cancelled() -> None:
+    waits = weft("run", "bill.yaml", "--run-id", "one")
+    assert waits.stdout.startswith("bill waits for an answer after ")
+    alone = weft("run", "bill.yaml", "--durability", "none")  # nobody can go on with it
+    assert alone.stdout.startswith("bill cancelled in ")
+
+
+def test_what_a_run_came_to_is_shown_where_that_is_asked_for() -> None:
+    weft("run", "bill.yaml", "--run-id", "one", "--answer", "sure=y")
+    assert weft("resume", "one", "--answer", "why=so").exit_code == 0
+    plain = weft("runs", "show", "one").stdout
+    assert "paid 6: so" not in plain
+    assert "parallel speed-up" not in plain  # its parts are no one stretch of time
+    assert weft("runs", "show", "one", "--outputs").stdout.endswith("\npaid\npaid 6: so\n\n")
+    found = data("runs", "show", "one", "--outputs")
+    assert (found["outputs"], found["missing"]) == ({"paid": "paid 6: so"}, {})
+    weft("run", "bill.yaml", "--run-id", "two")
+    assert list(data("runs", "show", "two", "--outputs")["missing"]) == ["paid"]
+
+
+def test_a_call_that_is_asked_otherwise_and_comes_to_the_same(folder: Path) -> None:
+    (folder / "bill.yaml").write_text(
+        'name: ask\ntools: {echo: "./tools.py:echo"}\n'
+        'nodes: {a: {tool: echo, with: {text: "so"}}}\noutputs: {a: "{{ a }}"}\n'
+    )
+    weft("run", "bill.yaml", "--run-id", "one")
+    (folder / "bill.yaml").write_text(
+        (folder / "bill.yaml").read_text().replace('text: "so"', 'text: "otherwise"')
+    )
+    again = weft("replay", "one")
+    assert again.exit_code == 1
+    assert again.stdout.startswith("one asks otherwise; 1 node the same\n")

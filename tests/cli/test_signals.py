@@ -54,7 +54,7 @@ def started(folder: Path, slow: str, *options: str) -> subprocess.Popen[str]:
         [
             sys.executable,
             "-c",
-            "from weft.cli.main import run; run()",
+            "from weft.cli.entry import run; run()",
             "run",
             "flow.yaml",
             *options,
@@ -78,13 +78,34 @@ def said(process: subprocess.Popen[str], words: str) -> None:
     pytest.fail(f"it ended without saying {words!r}: {process.wait()}")
 
 
+LOADING = """
+import os, signal, sys
+
+class Early:
+    def find_spec(self, name, path=None, target=None):
+        if name == "weft.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Early())
+from weft.cli.entry import run
+run()
+"""
+
+
+def test_a_program_that_still_loads_ends_without_a_word() -> None:
+    ended = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True)
+    assert ended.returncode == -signal.SIGINT
+    assert ended.stdout + ended.stderr == ""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_ends_the_run_in_order(tmp_path: Path, number: signal.Signals) -> None:
     process = started(tmp_path, "blocks")
     process.send_signal(number)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "stuck cancelled" in out
+    assert "stuck was interrupted after" in out
     assert "the quick result" in out
 
 

@@ -25,7 +25,7 @@ SHOW_CURSOR = "\x1b[?25h"
 MAIN = """
 import fcntl, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-from weft.cli.main import run
+from weft.cli.entry import run
 run()
 """
 TOOLS = '''
@@ -118,5 +118,5 @@ def test_ctrl_c_at_a_prompt_ends_the_run_and_leaves_the_cursor_on(tmp_path: Path
     terminal.type("\x03")
     out = terminal.end()
     assert terminal.process.returncode == 130
-    assert "seen cancelled" in out
+    assert "seen was interrupted" in out
     assert terminal.screen.count("\x1b[?25l") <= terminal.screen.count(SHOW_CURSOR)

@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def typed(monkeypatch: pytest.MonkeyPatch, script: FakeModel, *words: str) -> Result:
-    monkeypatch.setattr(Models, "of", lambda *_: script)
+    monkeypatch.setattr(Models, "client", lambda *_: script)
     return CliRunner().invoke(app, ["think", QUESTION, "--strategy", "chorus", *words])
 
 

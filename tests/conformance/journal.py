@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -285,6 +286,22 @@ class JournalConformance:
         assert list(journal.letters(RUN)) == []
         journal.send(RUN, Letter("cancel", None))
         journal.append(RUN, [DONE])
+        assert list(journal.letters(RUN)) == []
+
+    def test_a_word_on_a_call_stays_until_the_run_has_succeeded(self, journal: Journal) -> None:
+        claim = journal.begin(header())
+        word = Letter("confirm", TELL, {"call": 1, "said": "repeat", "value": None})
+        for letter in (word, Letter("cancel", None)):
+            journal.send(RUN, letter)
+        journal.letters(RUN)
+        failed = replace(DONE, status="failed")
+        journal.append(RUN, [NodeFinished(TELL, Outcome("failed"), 1.0), failed])
+        claim.release()
+        claim = journal.claim(RUN)
+        assert list(journal.letters(RUN)) == [word]
+        journal.append(RUN, [DONE])
+        claim.release()
+        journal.claim(RUN)
         assert list(journal.letters(RUN)) == []
 
     def _three(self, journal: Journal, clock: FakeClock) -> list[RunId]:

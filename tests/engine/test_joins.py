@@ -125,8 +125,29 @@ def test_a_quorum_fails_as_soon_as_it_cannot_be_met_and_cancels_the_others() -> 
         node("join", echo, "a", "b", "c", join=quorum(2)),
     )
     assert played.error("join") == "JoinUnsatisfied"
-    assert "0 of 3 branches succeeded, 2 needed: boom; boom" in str(played["join"].failure)
+    assert "0 of 3 branches succeeded, 2 needed: 2 branches: boom" in str(played["join"].failure)
     assert played.ended_s("join") == played.ended_s("c") == 2
+
+
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        (["x", "y", "x", "z"], "2 branches: x; y; z"),
+        (["x", "y", "z", "v", "w", "v"], "x; y; z and 3 more"),
+        (["v", "v", "w"], "2 branches: v; w"),
+    ],
+)
+def test_a_join_says_a_reason_once_that_several_branches_share(
+    messages: list[str], told: str
+) -> None:
+    names = [f"n{number}" for number in range(len(messages))]
+    branches = [
+        node(name, fail(NodeFailed(message), len(messages) - place))
+        for place, (name, message) in enumerate(zip(names, messages, strict=True))
+    ]
+    failure = play(*branches, node("join", echo, *names, join=ANY))["join"].failure
+    assert failure is not None
+    assert failure.message.endswith(f"needed: {told}")
 
 
 @pytest.mark.parametrize("join", [ANY, quorum(1), first_valid(), quorum(2)])

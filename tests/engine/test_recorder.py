@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from tests.engine.test_recall import Works, appending, assert_same, chain
 from weft.core.calls import CallId, ModelStreamed, ToolCalled
 from weft.core.errors import StoreError
 from weft.core.events import (
+    Event,
     HumanAnswered,
     NodeFinished,
     NodeStarted,
@@ -29,6 +33,7 @@ from weft.core.ids import NodeId, RunId
 from weft.core.ports import TextDelta
 from weft.core.ports.journal import Letter, Record, RunHeader
 from weft.engine import Ask, Graph, Inputs, Node, NodeContext, Run
+from weft.engine.journal import SqliteJournal
 from weft.engine.recorder import Durability, Recorder
 from weft.engine.result import RunResult
 
@@ -40,11 +45,11 @@ class Broken(MemoryJournal):
         super().__init__()
         self._left = number
 
-    def append(self, run: RunId, records: Sequence[Record]) -> None:
+    def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
         self._left -= 1
         if self._left <= 0:
             raise StoreError("the disk is full", hint="make room")
-        super().append(run, records)
+        super().append(run, records, wait=wait)
 
 
 class Slow(MemoryJournal):
@@ -58,10 +63,10 @@ class Slow(MemoryJournal):
         self.written: list[Record] = []
         self.threads: set[str] = set()
 
-    def append(self, run: RunId, records: Sequence[Record]) -> None:
+    def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
         self.threads.add(threading.current_thread().name)
         self.may_write.wait(5)
-        super().append(run, records)
+        super().append(run, records, wait=wait)
         self.written += records
 
 
@@ -115,7 +120,9 @@ def test_with_exit_only_the_end_and_questions_are_written() -> None:
     journal = MemoryJournal()
     writes: list[int] = []
     append = journal.append
-    journal.append = lambda run, records: (writes.append(len(records)), append(run, records))[1]  # type: ignore[method-assign, func-returns-value]
+    journal.append = lambda run, records, **_: (writes.append(len(records)), append(run, records))[
+        1
+    ]  # type: ignore[method-assign, func-returns-value, assignment]
 
     async def ask(_: NodeContext, __: Inputs) -> Ask:
         return Ask("sure?")
@@ -157,6 +164,68 @@ def test_a_slow_journal_is_written_to_in_a_thread_while_works_go_on() -> None:
     assert all(name.startswith("weft-journal") for name in journal.threads)
     assert isinstance(journal.written[0], RunStarted)
     assert isinstance(journal.written[-1], RunFinished)
+
+
+def test_while_another_process_writes_the_loop_goes_on_and_nothing_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    begun: list[str] = []
+    events: list[Event] = []
+    waits: set[tuple[bool, bool]] = set()
+
+    class Watched(SqliteJournal):
+        """Notes whether it is in the main thread, and whether it waits."""
+
+        def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
+            waits.add((threading.current_thread() is threading.main_thread(), wait))
+            super().append(run, records, wait=wait)
+
+    async def work(context: NodeContext, _: Inputs) -> str:
+        begun.append(context.node)
+        return context.node
+
+    async def main(journal: SqliteJournal, other: sqlite3.Connection) -> RunResult:
+        claim = journal.begin(RunHeader(RUN, "busy", "2026-01-01T00:00:00+00:00", "0"))
+        recorder = Recorder(journal, RUN)
+        graph = Graph("busy", [node("a", work), node("b", work, "a")])
+        other.execute("BEGIN IMMEDIATE")
+        run = Run(graph, run=RUN, recorder=recorder, listeners=[events.append])
+        waiting = asyncio.create_task(run.wait())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert begun == []  # the start of the run is not recorded yet
+        assert (True, False) in waits
+        other.execute("ROLLBACK")
+        result = await waiting
+        claim.release()
+        return result
+
+    with closing(Watched(path)) as journal:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            result = asyncio.run(main(journal, other))
+        assert (result.status, result.reasons, begun) == ("succeeded", (), ["a", "b"])
+        assert waits == {(True, False), (False, True)}
+        assert [each.record for each in journal.records(RUN)] == events
+
+
+def test_a_look_that_comes_at_a_bad_moment_is_made_again() -> None:
+    class Busy(MemoryJournal):
+        """The first who takes a letter without waiting is refused."""
+
+        refused = False
+
+        def letters(self, run: RunId, *, wait: bool = True) -> Sequence[Letter]:
+            if not wait and not self.refused:
+                self.refused = True
+                raise StoreError("somebody else is writing", retryable=True)
+            return super().letters(run, wait=wait)
+
+    journal = Busy()
+    letter = Letter("answer", NodeId("ask"), "yes")
+    found = record(
+        [node("ask", _ask)], journal=journal, at={1.0: lambda _: journal.send(RUN, letter)}
+    )
+    assert journal.refused
+    assert found.value("ask") == "yes"
 
 
 @pytest.mark.parametrize("quick", [True, False])

@@ -56,7 +56,8 @@ def test_a_model_that_thinks_gives_a_second_opinion() -> None:
 
 
 def test_python(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(Models, "of", lambda *_: FakeModel(["So the answer is 12."]))
+    for door in ("of", "client"):
+        monkeypatch.setattr(Models, door, lambda *_: FakeModel(["So the answer is 12."]))
     asyncio.run(runpy.run_path(str(FOLDER / "think.py"))["main"]())
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("direct: ")

@@ -56,7 +56,7 @@ nodes:
 outputs: {booked: "{{ booked }}", sure: "{{ sure }}", squares: "{{ squares }}"}
 """
 OUTPUTS = {"booked": "booked 440", "sure": True, "squares": [1, 4, 9, 16, 25]}
-WEFT = [sys.executable, "-c", "from weft.cli.main import run; run()"]
+WEFT = [sys.executable, "-c", "from weft.cli.entry import run; run()"]
 
 
 @pytest.fixture

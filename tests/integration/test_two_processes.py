@@ -83,7 +83,9 @@ def test_a_run_is_watched_from_another_process_while_it_goes_on(tmp_path: Path) 
     assert [each.seq for each in seen] == list(range(1, len(seen) + 1))
     assert reads > 1, "it was seen while it went on"
     assert seen == list(journal.records(RUN))
-    assert journal.summary(RUN).standing == "succeeded"
+    end = seen[-1].record
+    assert isinstance(end, RunFinished)
+    assert journal.summary(RUN).standing == end.status
     journal.close()
 
 

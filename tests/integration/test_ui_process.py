@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,11 +34,11 @@ nodes:
 outputs:
   text: "{{ last }}"
 """
-WEFT = (sys.executable, "-c", "from weft.cli.main import run; run()")
+WEFT = (sys.executable, "-c", "from weft.cli.entry import run; run()")
 WITHOUT = """
 import sys
 sys.modules["starlette"] = None
-from weft.cli.main import run
+from weft.cli.entry import run
 run()
 """
 
@@ -108,6 +109,53 @@ def test_a_run_of_another_process_is_watched_and_answered(tmp_path: Path) -> Non
         _, err = page.communicate(timeout=60)
         assert page.returncode == 0
         assert "Traceback" not in err
+
+
+PAYS = """
+import time
+import weft
+
+@weft.tool(effect="once")
+def pay(amount: int) -> str:
+    with open("ledger", "a") as ledger:
+        ledger.write(f"{amount}\\n")
+    time.sleep(600)
+    return "never"
+"""
+PAYING = """
+name: paying
+nodes:
+  paid: {tool: "./tools.py:pay", with: {amount: 7}}
+outputs:
+  text: "receipt: {{ paid }}"
+"""
+
+
+def test_what_a_person_says_of_a_call_reaches_the_resumed_run(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(PAYS)
+    (tmp_path / "flow.yaml").write_text(PAYING)
+    with page_of(tmp_path) as (_, http):
+        with ended(started(tmp_path, "run", "flow.yaml", "--run-id", "paying")) as run:
+            patience = iter(range(3_000))
+            while not (tmp_path / "ledger").exists():
+                assert run.poll() is None, run.communicate()
+                assert next(patience, None) is not None
+                time.sleep(0.02)
+            assert http.get("/api/unsettled?run=paying").json()["calls"] == []  # it may end well
+            run.kill()
+            run.wait(60)
+        (call,) = http.get("/api/unsettled?run=paying").json()["calls"]
+        assert (call["node"], call["tool"]) == ("paid", "pay")
+        letter = {"kind": "confirm", "node": "paid", "call": call["seq"], "value": "done"}
+        said = {**letter, "returned": "by hand"}
+        assert http.post("/api/letters?run=paying", json=said).status_code == 202
+        with ended(started(tmp_path, "resume", "paying", "--quiet")) as run:
+            out, err = run.communicate(timeout=120)
+            assert run.returncode == 0, err
+            assert "receipt: by hand" in out
+        assert (tmp_path / "ledger").read_text() == "7\n"
+        assert http.get("/api/unsettled?run=paying").json()["calls"] == []
+        assert http.post("/api/letters?run=paying", json=letter).status_code == 409
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:

@@ -73,7 +73,8 @@ class Watched:
 
     def until(self, condition: str, argument: object = None) -> None:
         """Wait until an expression of the page's own language, or a function, holds."""
-        function = condition if "=>" in condition else f"() => {condition}"
+        # an expression that is no function would be given to `eval`, which the page forbids
+        function = condition if condition.startswith(("(", "async ")) else f"() => {condition}"
         self.page.wait_for_function(function, arg=argument)
 
     def check(self) -> None:

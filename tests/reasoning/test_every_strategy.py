@@ -85,7 +85,7 @@ def test_from_the_command_line(
     strategy: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = occasion(strategy)
-    monkeypatch.setattr(Models, "of", lambda *_: MODELS[kind](strategy))
+    monkeypatch.setattr(Models, "client", lambda *_: MODELS[kind](strategy))
     words = ["think", asked.question, "--strategy", strategy, "--json"]
     words += ["--trace", str(tmp_path / "trace.md"), "--timeline", str(tmp_path / "t.html")]
     for name, value in OPTIONS.items():

@@ -183,8 +183,11 @@ class _Writer:
         return {"ask": self.reference(visible), "schema": self._draw(schemas)}
 
     def model(self, visible: list[str], *_: Any) -> dict[str, Any]:
-        if self._draw(st.integers(0, 3)) == 0:
-            return self.thinking(visible)
+        match self._draw(st.integers(0, 5)):
+            case 0:
+                return self.thinking(visible)
+            case 1:
+                return self.acting(visible)
         optional = {
             "system": st.just(self.reference(visible)),
             "schema": schemas,
@@ -211,6 +214,17 @@ class _Writer:
             think = think["strategy"]
         model = self._draw(st.sampled_from(self._models))
         return {"model": model, "prompt": self.reference(visible), "think": think}
+
+    def acting(self, visible: list[str]) -> dict[str, Any]:
+        limits = {"rounds": st.integers(1, 9), "calls": st.integers(0, 9)}
+        agent: Any = self._draw(
+            st.fixed_dictionaries({"loop": st.sampled_from(["compiler", "react"])}, optional=limits)
+        )
+        if list(agent) == ["loop"] and self._draw(st.booleans()):
+            agent = agent["loop"]
+        model = self._draw(st.sampled_from(self._models))
+        tools = self._draw(st.lists(st.sampled_from(self._tools), max_size=2))
+        return {"model": model, "prompt": self.reference(visible), "tools": tools, "agent": agent}
 
     def choice(self, branches: int) -> dict[str, Any]:
         mode = self._draw(

@@ -55,7 +55,7 @@ def test_the_commands_are_there() -> None:
     assert {"run", "runs", "resume", "replay", "diff", "answer", "gateway"} <= commands
     helps = "".join(
         CliRunner().invoke(app, [*words.split(), "--help"]).output
-        for words in (*commands, "runs prune", "runs export", "runs import")
+        for words in (*commands, "runs show", "runs prune", "runs export", "runs import")
     )
     for option in set(re.findall(r"--[a-z][a-z-]+", TEXT)):
         assert option in helps, option

@@ -15,6 +15,7 @@ from weft.core.events import BudgetReached, Event, NodeRetrying, NodeStarted, No
 from weft.core.fakes import FakeClock, FakeModel, FakeTools, MemoryStore, Reply
 from weft.core.ports import ModelRequest
 from weft.engine.node import Limit
+from weft.workflow.run_settings import settings_of
 
 
 def slow(request: ModelRequest) -> Reply:
@@ -520,6 +521,18 @@ def test_settings_are_checked() -> None:
     flow = loads("  a: {model: small, prompt: x}")
     with pytest.raises(UnknownReference, match="smal"):
         flow.start({}, models={"smal": FakeModel(echo)})
+    with pytest.raises(BuildError, match="no durability is called 'forever'") as refused:
+        flow.start({}, durability="forever")  # type: ignore[arg-type]
+    assert refused.value.hint == "there are: none, exit, async, sync"
+    with pytest.raises(BuildError, match="is a path") as refused:
+        flow.start({}, journal="runs.sqlite")  # type: ignore[arg-type]
+    assert "open_journal('runs.sqlite')" in (refused.value.hint or "")
+
+
+def test_settings_that_a_record_cannot_mean_count_as_not_said() -> None:
+    said = {"durability": "forever", "seed": "7", "concurrency": 3}
+    assert settings_of(said) == {"concurrency": 3}
+    assert settings_of({"durability": "async"}) == {"durability": "async"}
 
 
 def test_the_run_has_the_same_id_for_the_same_inputs() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
 from weft.core.errors import InputError, SourceError
+
+_RUN_NAME = re.compile(r"\w[\w.:-]{0,99}")
 
 
 def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
@@ -63,6 +66,16 @@ def token_count(text: str) -> int:
     if found < 1:
         raise typer.BadParameter(f"expected tokens such as 20000tok, got {text!r}")
     return found
+
+
+def run_name(text: str | None) -> str | None:
+    """An id for a new run: one word, and not `last`. Raises: `typer.BadParameter`."""
+    if text is None:
+        return None
+    if not _RUN_NAME.fullmatch(text) or text == "last":
+        said = f"expected letters, digits and . _ - such as monday-2, not `last`, got {text!r}"
+        raise typer.BadParameter(said)
+    return text
 
 
 def seconds(text: str) -> float:

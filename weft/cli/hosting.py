@@ -43,10 +43,10 @@ async def hosted(gateway: WorkflowGateway, *, warm: bool, with_key: bool) -> Exi
 
 
 def request_line(exchange: Exchange) -> None:
-    """Print a request that has ended: what was asked, what became of it, and its id."""
+    """Print a request that has ended: what was asked, what became of it, its id, and its runs."""
     what = " ".join(filter(None, (exchange.method, exchange.path, exchange.model)))
     end = "gone" if exchange.gone else str(exchange.status)
-    parts = [end, one_line(what, 120), duration(exchange.seconds), exchange.id]
+    parts = [end, one_line(what, 120), duration(exchange.seconds), exchange.id, *exchange.runs]
     if exchange.error:
         parts.append(one_line(exchange.error, _LONGEST_ERROR))
     style = None if exchange.ok else "yellow"

@@ -88,8 +88,3 @@ for _command in (check, decoders, doctor, graph, init, schema, version):
     app.command()(_command)
 app.add_typer(model, name="model")
 app.add_typer(runs, name="runs")
-
-
-def run() -> None:
-    """The entry point `weft`."""
-    app()

@@ -40,12 +40,15 @@ def print_report(
     outputs: Mapping[str, object],
     missing: Mapping[str, str],
     serial_wall_s: float | None = None,
+    *,
+    left: str | None = None,
 ) -> None:
     """Everything about a run that has ended.
 
     `serial_wall_s`: what the same workflow took one node at a time, where that was measured.
+    `left`: why a recorded run ends here although somebody may go on with it.
     """
-    print_headline(console, trace)
+    print_headline(console, trace, left)
     print_outcomes(console, rows(trace))
     print_times(console, trace, serial_wall_s)
     path = critical_path(trace)
@@ -91,12 +94,13 @@ def advice(trace: Trace, found: Sequence[Share]) -> Iterator[str]:
             yield f"Waiting for {why} {clean(share.target)} took {share.fraction:.0%}."
 
 
-def print_headline(console: Console, trace: Trace) -> None:
-    """How the run ended, and why."""
+def print_headline(console: Console, trace: Trace, left: str | None = None) -> None:
+    """How the run ended, or was `left`, and why."""
     status = trace.status or "unfinished"
-    words = "ended with a partial result" if status == "partial" else status
+    words = left or ("ended with a partial result" if status == "partial" else status)
+    took = f" after {duration(trace.wall_s)}" if left else f" in {duration(trace.wall_s)}"
     line = Text(clean(trace.flow) + " ", "bold")
-    line.append(words, _STYLES.get(status, "")).append(f" in {duration(trace.wall_s)}")
+    line.append(words, _STYLES.get(status, "")).append(took)
     console.print(line)
     for reason in trace.reasons[:_MOST_REASONS]:
         console.print("  " + one_line(reason, 300))
@@ -140,7 +144,7 @@ def print_times(console: Console, trace: Trace, serial_wall_s: float | None = No
     parts = [f"wall time {duration(trace.wall_s)}", f"node times {duration(trace.all_busy_s())}"]
     parts.append(f"at most {trace.max_running:,} at once")
     console.print(" · ".join(parts), style="bold")
-    if speed_up is not None:
+    if speed_up is not None and trace.parts == 1:  # else they are times of different parts
         console.print(f"parallel speed-up {speed_up:.1f}x (node times over wall time)")
     if serial_wall_s is not None and trace.wall_s:
         console.print(

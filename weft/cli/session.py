@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -24,6 +24,7 @@ from weft.cli.progress.view import RunView
 from weft.cli.questions import Asked, Questions
 from weft.cli.report import print_outputs, print_report
 from weft.cli.reserved import stdout_reserved
+from weft.cli.runs.recorded import journal_at
 from weft.cli.speech import Speech
 from weft.cli.spoken import Spoken
 from weft.cli.text import clean
@@ -152,12 +153,10 @@ def budget_of(flow: Flow) -> Budget | None:
 @contextmanager
 def journal_for(flow: Flow, wishes: Wishes) -> Iterator[Journal | None]:
     """The journal that a run is recorded in, open; None where it is recorded nowhere."""
-    from weft.workflow.journals import open_journal
-
     if (wishes.durability or flow.document.run.durability) == "none":
         yield None
         return
-    with closing(open_journal(wishes.journal)) as journal:
+    with journal_at(wishes.journal, make=True) as journal:
         yield journal
 
 
@@ -214,7 +213,7 @@ class Session:
                 listeners.append(Spoken(self._progress))
             result = await self._result([*listeners, self._questions, self._progress])
         if self._questions.mistake is not None:
-            raise self._questions.mistake
+            raise self._correctable(self._questions.mistake)
         # Computing the outputs may fail after the last node has ended: the flow has the last word.
         self._trace.status, self._trace.reasons = result.status, result.reasons
         code = self._exit_code()
@@ -303,9 +302,25 @@ class Session:
         elif self._report is not None:
             self._report.text(screen, self._trace, result)
         else:
-            print_report(screen, self._trace, result.outputs, result.missing, self.serial_wall_s)
+            given = (result.outputs, result.missing, self.serial_wall_s)
+            print_report(screen, self._trace, *given, left=self._left())
         for node in self._questions.unused():
             self._warn(f"no node asked for the answer to {node}")
+
+    def _correctable(self, mistake: InputError) -> InputError:
+        """An answer that does not fit, and how to give another where the run is recorded."""
+        if self._record is not None and mistake.hint is None:
+            again = f"weft resume {self._record} --answer {mistake.node}=VALUE"
+            mistake.hint = f"what is done is kept: {again}"
+        return mistake
+
+    def _left(self) -> str | None:
+        """Why a run that somebody may go on with was left; None for one that ended by itself."""
+        if self._record is None or self._trace.status != "cancelled":
+            return None
+        if self._interrupted:
+            return "was interrupted"
+        return "waits for an answer" if self._questions.unanswered else None
 
     def _tell_of_record(self, run: RunId, journal: Journal) -> None:
         """What the run did that must not be repeated, and how somebody goes on with it."""

@@ -28,7 +28,8 @@ class NodeInfo:
 
     `streams` are those of `sources` whose items it takes one by one. `join` is the join's mode,
     `quorum` its k; `cancels`: it cancels the branches it does not need. `attempts` at most are
-    made. `weight` is the expected duration, `spends` says that budgets are charged.
+    made. `weight` is the expected duration, `spends` says that budgets are charged. `may_fail`: the
+    run does not count as failed because it did.
     """
 
     id: NodeId
@@ -43,6 +44,7 @@ class NodeInfo:
     attempts: int = 1
     weight: float = 1.0
     spends: bool = False
+    may_fail: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +271,8 @@ class NodeFinished:
 class RunFinished:
     """The end of the run. `reasons` explains, in sentences, anything but plain success.
 
-    `leaked` names nodes whose code did not react to its cancellation in time.
+    `leaked` names nodes whose code did not react to its cancellation in time, `missed` those that
+    failed and that the run did not get over.
     """
 
     status: RunStatus
@@ -277,6 +280,7 @@ class RunFinished:
     reasons: tuple[str, ...]
     at_s: float
     leaked: tuple[NodeId, ...] = ()
+    missed: tuple[NodeId, ...] = ()
 
 
 Event = (

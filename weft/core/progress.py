@@ -48,6 +48,13 @@ class Progress:
                 return False
         return True
 
+    def after(self, records: Iterable[Record]) -> Progress:
+        """How the run stands once these have happened too."""
+        then = Progress(self.part, self.status, self.asking)
+        for record in records:
+            then.see(record)
+        return then
+
     def standing(self, held: bool) -> Standing:
         """`held`: a process has the run."""
         if self.status is not None:
@@ -58,7 +65,12 @@ class Progress:
 
 
 def settles(record: Record, letter: Letter) -> bool:
-    """Whether what a letter was sent for has happened."""
+    """Whether what a letter was sent for has happened.
+
+    A word on a call is for whoever resumes the run, however this part of it ends.
+    """
+    if letter.kind == "confirm":
+        return isinstance(record, RunFinished) and record.status == "succeeded"
     match record:
         case NodeFinished(node=node) | HumanAnswered(node=node):
             return letter.node == node

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from weft.core.errors import CycleError, Failure
+from weft.core.errors import CycleError, Failure, InternalError
 from weft.core.ids import NodeId
 from weft.engine.join import DECIDED_EARLY, JoinCount, Verdict
-from weft.engine.node import Edge, Join, Node
-from weft.engine.recall import Recall
+from weft.engine.node import Edge, Inputs, Join, Node, NodeContext, Policy
+from weft.engine.recall import Recall, Within
 from weft.engine.state import NodeState, Phase
 
 READY = Verdict()
@@ -79,6 +80,12 @@ class Frontier:
                     source.watchers = []
                 source.watchers.append(state)
         return arrived
+
+    def restore(self, ended: Iterable[Within]) -> None:
+        """Take in nodes that had ended in an earlier part, inside others that are there."""
+        for within in ended:
+            node = within.info.id
+            self.states[node] = _restored(within, self.states)
 
     def count(self, node: NodeId, join: Join, sources: Sequence[NodeId]) -> JoinCount:
         """The count of a join of `node`. One that was decided before is for the same branches."""
@@ -156,6 +163,29 @@ class Frontier:
     def sources(self, state: NodeState) -> list[NodeState]:
         """The nodes that `state` takes its inputs from."""
         return [self.states[edge.source] for edge in state.node.edges]
+
+
+def _restored(within: Within, states: Mapping[NodeId, NodeState]) -> NodeState:
+    info, outcome = within.info, within.outcome
+    edges = tuple(Edge(source) for source in info.sources if source in states)
+    policy = Policy(on_failure="skip" if info.may_fail else "fail")
+    join = Join(info.join, info.quorum)
+    parent = None if info.parent is None else states[info.parent]
+    rank = 0.0 if parent is None else parent.rank
+    node = Node(info.id, _over, edges, join=join, policy=policy, kind=info.kind)
+    state = NodeState(node, len(states), rank, parent)
+    if join.mode != "all":
+        state.count = JoinCount(join, info.sources)
+    state.phase, state.outcome, state.born = Phase.ENDED, outcome, within.born
+    state.attempt, state.via, state.tolerated = outcome.attempts, outcome.via, within.tolerated
+    if parent is not None:
+        parent.children = parent.children or []
+        parent.children.append(state)
+    return state
+
+
+async def _over(context: NodeContext, _: Inputs) -> Any:
+    raise InternalError("it had ended in an earlier part of the run", node=context.node)
 
 
 def needed(state: NodeState, besides: NodeState) -> bool:

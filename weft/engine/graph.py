@@ -67,6 +67,7 @@ def info(node: Node, parent: NodeId | None = None) -> NodeInfo:
         1 if policy.retry is None else policy.retry.attempts,
         policy.weight,
         policy.spends,
+        policy.on_failure == "skip",
     )
 
 

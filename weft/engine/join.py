@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -29,6 +30,7 @@ class Verdict:
         return JoinUnsatisfied(self.failure.message, retryable=self.failure.retryable)
 
 
+_MOST_TOLD: Final = 3
 DECIDED_EARLY: Final = frozenset(("any", "quorum", "first_valid"))
 
 
@@ -117,12 +119,20 @@ class JoinCount:
     def _unsatisfied(self) -> Failure:
         total = len(self.sources)
         needed = total - self._left_out if self._join.mode == "all" else self._needed
-        why = "; ".join(failure.message for _, failure in sorted(self._bad, key=lambda b: b[0])[:3])
-        more = f" and {len(self._bad) - 3} more" if len(self._bad) > 3 else ""
+        why = _reasons([failure for _, failure in sorted(self._bad, key=lambda bad: bad[0])])
         retryable = any(failure.retryable for _, failure in self._bad)
         return Failure(
             "JoinUnsatisfied",
             f"{len(self._won)} of {total} branches succeeded, {needed} needed"
-            + (f": {why}{more}" if why else ""),
+            + (f": {why}" if why else ""),
             retryable=retryable,
         )
+
+
+def _reasons(failures: Sequence[Failure]) -> str:
+    """Why branches failed, in their order; a reason that several share is said once."""
+    counts = Counter(failure.message for failure in failures)
+    told = list(counts.items())[:_MOST_TOLD]
+    texts = [why if times == 1 else f"{times} branches: {why}" for why, times in told]
+    rest = len(failures) - sum(times for _, times in told)
+    return "; ".join(texts) + (f" and {rest} more" if rest else "")

@@ -41,13 +41,17 @@ class Letters:
         self._version: int | None = None
         self._early: dict[NodeId, Any] = {}
 
-    def look(self) -> Sequence[Letter]:
-        """What has come since the last look. Blocks. Raises: `StoreError`."""
+    def look(self, *, wait: bool = True) -> Sequence[Letter]:
+        """What has come since the last look. Blocks; see `Journal.letters`. Raises: `StoreError`.
+
+        What a look that failed did not see, the next one does.
+        """
         version = self._journal.version()
         if version == self._version:
             return ()
+        letters = self._journal.letters(self._run, wait=wait)
         self._version = version
-        return self._journal.letters(self._run)
+        return letters
 
     def deliver(self, letters: Sequence[Letter], run: Addressee) -> None:
         """Tell `run` what they say. What it has no node for is of no interest to it."""

@@ -140,10 +140,11 @@ class Lifecycle(Ending):
         if known is None or state.phase is not Phase.QUEUED:
             self._start(state, argument, digest)
             return None
+        if known.outcome is not None and not known.whole and state.watchers:
+            self._start(state, argument, digest)
+            return None
+        self.frontier.restore(known.inside)
         if known.outcome is not None:
-            if not known.whole and state.watchers:
-                self._start(state, argument, digest)
-                return None
             self._come_to(state, known.outcome, digest)
         elif known.gave_up is not None:
             state.attempt = known.failed_attempts

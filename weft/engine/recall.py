@@ -10,10 +10,24 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from weft.core.errors import Failure
-from weft.core.events import Outcome
+from weft.core.events import NodeInfo, Outcome
 from weft.core.ids import NodeId
 from weft.core.ports import Entry
 from weft.core.values import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A node inside one that is recalled: how it ended. It belongs to the result, and never runs.
+
+    `born` is the attempt of its parent that appended it. `tolerated`: its parent had enough without
+    it.
+    """
+
+    info: NodeInfo
+    born: int
+    outcome: Outcome
+    tolerated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +42,9 @@ class Recalled:
     Of a node that had not ended: `failed_attempts` were over (they count, and are not repeated),
     with `gave_up` as the last one's failure when its retries were used up.
 
+    `inside`: what it had appended, and those had in turn, parents first: all of it, or of a node
+    that had not ended that of its attempts that were over.
+
     `whole`: false for the value of a map that lacks the items left out on purpose; where its items
     are streamed it grows again, so that they keep their numbers.
     """
@@ -36,6 +53,7 @@ class Recalled:
     usage: Usage = field(default_factory=Usage)
     failed_attempts: int = 0
     gave_up: Failure | None = None
+    inside: tuple[Within, ...] = ()
     whole: bool = True
 
 

@@ -64,9 +64,10 @@ class Recorded(Addressee, Protocol):
 class Recorder:
     """The record of one run, whose right to write (see `Journal.begin`, `claim`) its maker has.
 
-    A `quick` journal is written to in the event loop, others in a thread of
-    their own. `redact` gives what may be kept of the records up to now, in order. Once the journal
-    cannot be written to, nothing more is recorded, and the run is told to end.
+    A `quick` journal is written to in the event loop; while somebody else is writing to it, in a
+    thread that waits, as other journals always are. `redact` gives what may be kept of the records
+    up to now, in order. Once the journal cannot be written to, nothing more is recorded, and the
+    run is told to end.
     """
 
     def __init__(
@@ -135,12 +136,9 @@ class Recorder:
             return
         if not self._weighty and not self._held:
             self._release(starts)
-        elif self._in_loop:
-            self._append_now()
-            self._release(starts)
         else:
             self._held += starts
-            self._submit()
+            self._write()
 
     def leave(self) -> None:
         """Keep no event from now on: in the journal the run has not ended. Calls are kept."""
@@ -148,11 +146,8 @@ class Recorder:
 
     async def flush(self) -> None:
         """Write everything that has happened until now."""
-        if self._in_loop or self._durability == "none":
-            self._append_now()
-            return
         for _ in range(2):  # what is being written now, and what waits
-            self._submit()
+            self._write()
             if self._writing is None:
                 return
             await asyncio.wait([self._writing])
@@ -182,29 +177,36 @@ class Recorder:
             self._host.start(starts)
 
     def _write(self) -> None:
-        """Write what waits."""
-        (self._append_now if self._in_loop else self._submit)()
-
-    def _append_now(self) -> None:
-        """Write what waits, in the event loop."""
-        self._weighty = False
-        if self._waiting and self.lost is None:
-            try:
-                self._append(self._waiting.take())
-            except Exception as error:  # noqa: BLE001 - whatever a journal or a value raises
-                self._lose(error)
-
-    def _submit(self) -> None:
-        """Write what waits, in the thread: one batch at a time, the next when it is done."""
-        if self._writing is not None or self.lost is not None:
+        """Write what waits: one batch at a time, the next when it is done."""
+        if self.lost is not None:
+            return
+        if self._writing is not None:
+            self._weighty = True
             return
         self._weighty = False
         starts, self._held = self._held, []
-        if not self._waiting:
+        if self._waiting:
+            self._writing = self._appending(self._waiting.take())
+        if self._writing is None:
             self._release(starts)
-            return
-        self._writing = self._in_thread(self._append, self._waiting.take())
-        self._writing.add_done_callback(lambda done: self._written(done, starts))
+        else:
+            self._writing.add_done_callback(lambda done: self._written(done, starts))
+
+    def _appending(self, records: Sequence[Record]) -> asyncio.Future[None] | None:
+        """Write `records`; where that goes on in the thread, its end."""
+        if not self._in_loop:
+            return self._in_thread(self._append, records)
+        try:
+            kept = self._kept(records)
+            try:
+                self._journal.append(self._run, kept, wait=False)
+            except StoreError as error:
+                if not error.retryable:
+                    raise
+                return self._in_thread(self._journal.append, self._run, kept)
+        except Exception as error:  # noqa: BLE001 - whatever a journal or a value raises
+            self._lose(error)
+        return None
 
     def _written(self, done: asyncio.Future[None], starts: Sequence[Start]) -> None:
         self._writing = None
@@ -212,12 +214,15 @@ class Recorder:
             self._lose(error)
         self._release(starts)
         if self._weighty or self._held:
-            self._submit()
+            self._write()
 
     def _append(self, records: Sequence[Record]) -> None:
-        if self._redact is not None:
-            records = [kept for record in records for kept in self._redact(record)]
-        self._journal.append(self._run, records)
+        self._journal.append(self._run, self._kept(records))
+
+    def _kept(self, records: Sequence[Record]) -> Sequence[Record]:
+        if self._redact is None:
+            return records
+        return [kept for record in records for kept in self._redact(record)]
 
     def _lose(self, error: BaseException) -> None:
         told = error if isinstance(error, StoreError) else StoreError(repr(error))
@@ -235,9 +240,12 @@ class Recorder:
             self._write()
         if self._in_loop:
             try:
-                self._deliver(self._letters.look())
+                self._deliver(self._letters.look(wait=False))
             except StoreError as error:
-                self._lose(error)
+                if error.retryable:
+                    self._later(_LOOK_S, self._look)
+                else:
+                    self._lose(error)
             return
         self._in_thread(self._letters.look).add_done_callback(self._looked)
 

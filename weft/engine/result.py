@@ -26,7 +26,8 @@ class RunResult:
                 failed      a node failed whose policy says so, or the run could not be recorded
                 cancelled   somebody cancelled it
     `reasons` says in sentences what kept the run from plain success. `leaked` names nodes whose
-    code did not react to its cancellation within the grace period.
+    code did not react to its cancellation within the grace period, `missed` those that failed and
+    that the run did not get over.
     """
 
     run: RunId
@@ -36,6 +37,7 @@ class RunResult:
     wall_s: float
     reasons: tuple[str, ...] = ()
     leaked: tuple[NodeId, ...] = field(default=())
+    missed: tuple[NodeId, ...] = ()
 
     def value(self, node: str) -> object:
         """The value of `node`. Raises `UnknownReference` when it has none, saying why."""
@@ -50,16 +52,19 @@ class RunResult:
 
 def verdict(
     states: Mapping[NodeId, NodeState], keep: Collection[NodeId], ended_by: Failure | None
-) -> tuple[RunStatus, list[str]]:
-    """The status of a run, and a sentence for its end and for each failure it did not get over."""
+) -> tuple[RunStatus, list[str], list[NodeId]]:
+    """The status of a run, a sentence for its end and for each failure that it did not get over,
+    and whose failures these were."""
     over = absorbed(states, keep)
     status: RunStatus = "succeeded"
     said = [ended_by.message] if ended_by is not None else []
+    missed = []
     for state in states.values():
         outcome = state.outcome
         if outcome is None or outcome.ok or outcome.failure is None or state in over:
             continue
         if outcome.status == "failed":
+            missed.append(state.node.id)
             said.append(f"{state.node.id} failed: {outcome.failure}")
         if status == "succeeded":
             status = "partial"
@@ -67,7 +72,7 @@ def verdict(
             status = "failed"
     if ended_by is not None:
         status = _ENDINGS.get(ended_by.error, "partial")
-    return status, said
+    return status, said, missed
 
 
 def conclude(
@@ -80,10 +85,11 @@ def conclude(
 ) -> RunResult:
     """The end of the run that `scheduler` has brought to its end."""
     states = scheduler.states
-    status, said = verdict(states, keep, scheduler.ended_by)
+    status, said, missed = verdict(states, keep, scheduler.ended_by)
     said = [*scheduler.reasons, *said, *complaints]
     if leaked:
         said.append(f"still running after cancellation: {', '.join(leaked)}")
     ended = {node: state.outcome for node, state in states.items() if state.outcome is not None}
     reasons = tuple(dict.fromkeys(said))
-    return RunResult(run, status, ended, scheduler.usage, wall_s, reasons, leaked)
+    usage = scheduler.usage
+    return RunResult(run, status, ended, usage, wall_s, reasons, leaked, tuple(missed))

@@ -391,6 +391,7 @@ class Run:
             complaints.append(self._recorder.lost.message)
         kept = self._graph.keep
         end = conclude(self.id, self._scheduler, kept, complaints, self.elapsed_s, leaked)
-        self.emit(RunFinished(end.status, end.usage, end.reasons, end.wall_s, leaked))
+        told = (end.status, end.usage, end.reasons, end.wall_s, leaked, end.missed)
+        self.emit(RunFinished(*told))
         self._audience.close()  # what still runs is heard no more
         return end

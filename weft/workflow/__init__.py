@@ -5,17 +5,42 @@ loads(text, file=...) -> Flow  the same for text
 Flow(name, ...)                a workflow in Python; see its methods
 json_schema() -> dict          the schema of workflow files, for editors
 Models()                       model clients to share between several runs
+
+Names are loaded when they are first used: whoever looks at a journal needs no compiler.
 """
 
-from weft.workflow.document import Document, json_schema
-from weft.workflow.flow import Expression, Flow, Handle
-from weft.workflow.flow.flow import load, loads
-from weft.workflow.flow.values import literal
-from weft.workflow.models import Models, ModelSource
-from weft.workflow.result import FlowResult
-from weft.workflow.run import FlowRun
-from weft.workflow.view import GraphView, ViewEdge, ViewNode
+from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.workflow.document import Document, json_schema
+    from weft.workflow.flow import Expression, Flow, Handle
+    from weft.workflow.flow.flow import load, loads
+    from weft.workflow.flow.values import literal
+    from weft.workflow.models import Models, ModelSource
+    from weft.workflow.result import FlowResult
+    from weft.workflow.run import FlowRun
+    from weft.workflow.view import GraphView, ViewEdge, ViewNode
+
+_HOMES = {
+    "Document": "weft.workflow.document",
+    "Expression": "weft.workflow.flow",
+    "Flow": "weft.workflow.flow",
+    "FlowResult": "weft.workflow.result",
+    "FlowRun": "weft.workflow.run",
+    "GraphView": "weft.workflow.view",
+    "Handle": "weft.workflow.flow",
+    "ModelSource": "weft.workflow.models",
+    "Models": "weft.workflow.models",
+    "ViewEdge": "weft.workflow.view",
+    "ViewNode": "weft.workflow.view",
+    "json_schema": "weft.workflow.document",
+    "literal": "weft.workflow.flow.values",
+    "load": "weft.workflow.flow.flow",
+    "loads": "weft.workflow.flow.flow",
+}
 __all__ = [
     "Document",
     "Expression",
@@ -33,3 +58,10 @@ __all__ = [
     "load",
     "loads",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'weft.workflow' has no attribute {name!r}")
+    return getattr(import_module(home), name)

@@ -5,12 +5,10 @@ Knows no HTTP, and no workflow that has to ask a person.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 
 from weft.core.errors import ModelUnavailable
 from weft.core.events import Event, Listener, NodeFinished
-from weft.core.ids import RunId
 from weft.core.ports import (
     Capabilities,
     ModelClient,
@@ -25,6 +23,7 @@ from weft.workflow.chat_inputs import ChatInputs
 from weft.workflow.chat_only import check_chat_only
 from weft.workflow.flow import Flow
 from weft.workflow.heard import HeardRuns
+from weft.workflow.kept_runs import KeptRuns, served_run
 from weft.workflow.models import ModelSource
 from weft.workflow.result import FlowResult
 from weft.workflow.run import FlowRun
@@ -47,7 +46,8 @@ class FlowModel:
     ended. Of the sampling only the seed counts: the workflow says how its models sample.
 
     `models` are shared by all runs and closed by whoever gives them. `heard_by` makes a further
-    listener for each run.
+    listener for each run. Runs that are recorded, as `kept` says, are told to `extra["began"]`,
+    a function of the run's id.
 
     Raises: `BuildError` when the workflow is not right, or asks a person.
     """
@@ -59,6 +59,7 @@ class FlowModel:
         *,
         progress: bool = False,
         heard_by: Callable[[], Listener] | None = None,
+        kept: KeptRuns | None = None,
     ) -> None:
         flow.check()
         check_unattended(flow, "a model")
@@ -66,6 +67,7 @@ class FlowModel:
         self._models = models
         self._progress = progress
         self._heard_by = heard_by
+        self._kept = kept or KeptRuns()
         self.inputs = ChatInputs(flow.document)
         self._answer = answer_of(flow.document)
         self._speaker = speaker_of(flow.document)
@@ -118,15 +120,20 @@ class FlowModel:
         times = [limit for limit in (said_s, request.timeout_s) if limit is not None]
         seed = request.sampling.seed
         others = () if self._heard_by is None else (self._heard_by(),)
-        return self._flow.start(
+        run = self._flow.start(
             self.inputs.of(request.messages, request.extra.get("inputs")),
             listeners=(listener, *others),
             models=self._models,
-            durability="none",
+            journal=self._kept.journal,
+            durability=self._kept.when,
             deadline_s=min(times) if times else None,
             seed=None if seed is None else seed % _SEEDS,
-            run=RunId(f"{self.model}-{uuid.uuid4().hex[:16]}"),
+            run=served_run(self.model),
         )
+        began = request.extra.get("began")
+        if run.recorded and began is not None:
+            began(run.id)
+        return run
 
     def _line(self, event: Event) -> str:
         if not isinstance(event, NodeFinished) or event.node not in self._flow.nodes:

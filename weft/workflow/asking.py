@@ -1,64 +1,29 @@
-"""A question to an agent that plans and calls tools: `ask`, and the run behind it.
+"""A question to an agent that plans and calls tools: `ask`, and the workflow that it is.
 
-Puts tools, a model and an agent loop together. Knows no loop itself: see `weft.agents.loops`.
+Knows no loop itself: see `weft.agents.loops`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from weft.agents.agent import Agent, AgentOptions, Answer
-from weft.agents.loops import make_agent
+from weft.agents.agent import AgentOptions, Answer
 from weft.agents.merged import merged
 from weft.agents.reuse import ReusingTools
 from weft.core.errors import AgentError, BuildError
-from weft.core.ports import ModelClient, ToolRunner
+from weft.core.ports import ModelClient
+from weft.workflow.agent_options import check_acting
+from weft.workflow.flow import Flow
 from weft.workflow.models import DEFAULT_MODEL, Models
 from weft.workflow.planned import flow_of
-from weft.workflow.question_run import ANSWER, AskSettings, QuestionRun, run_here
-from weft.workflow.tool_sources import Toolish, ToolSources
-
-
-class AskRun(QuestionRun):
-    """One question under way: see `QuestionRun`.
-
-    Raises, when it is made: `BuildError` for an empty question.
-    """
-
-    def __init__(self, agent: Agent, question: str, settings: AskSettings) -> None:
-        if not question.strip():
-            raise BuildError("the question is empty", hint='weft ask "which is cheaper, ...?"')
-        identity = {"question": question, "agent": agent.name}
-        super().__init__("ask", agent.work(question), "agent", identity, settings)
-
-    def answer_in(self, value: Answer) -> Any:
-        return value.value
-
-    @property
-    def found(self) -> Answer:
-        """The answer with its calls and plans. Raises: `AgentError` when there is none."""
-        if not isinstance(self.outcome.value, Answer):
-            raise AgentError(self.why_not, node=ANSWER)
-        return self.outcome.value
-
-
-@dataclass(frozen=True, slots=True)
-class Asker:
-    """An agent over given tools and a model, for any number of questions."""
-
-    tools: ToolRunner
-    model: ModelClient
-    agent: str = "compiler"
-    options: AgentOptions = field(default_factory=AgentOptions)
-
-    def start(self, question: str, settings: AskSettings | None = None) -> AskRun:
-        """Prepare a run. Raises: `BuildError` for an unknown agent or an empty question."""
-        tools = ReusingTools(self.tools)
-        loop = make_agent(self.agent, tools, self.model, self.options)
-        return AskRun(loop, question, settings or AskSettings())
+from weft.workflow.question_flow import CHAT, Declared, QuestionFlow, outcome_of, why_not
+from weft.workflow.question_run import ANSWER, AskSettings, run_here
+from weft.workflow.run import FlowRun
+from weft.workflow.tool_sources import Toolish, ToolSection, ToolSources
+from weft.workflow.unit import ONLY_PYTHON
 
 
 async def ask(
@@ -80,16 +45,58 @@ async def ask(
         model: a client, `local:NAME`, `vllm:NAME`, or a mapping as under `models` of a workflow
         agent: compiler, divide, react or parallel-react
         options: rounds, calls, the schema of the answer: see `AgentOptions`
-        settings: listeners, concurrency, deadline and budget
+        settings: listeners, concurrency, deadline and budget, and where the run is recorded
 
-    Raises: `BuildError` for what is wrong with the arguments, `AgentError` when there is no answer.
+    Raises: `BuildError` for what is wrong with the arguments, `AgentError` when there is no answer,
+    `StoreError` when it cannot be recorded.
     """
-    async with Models() as models, ToolSources(tools) as sources:
-        client = models.of(model) if isinstance(model, (str, Mapping)) else model
-        asker = Asker(sources.runner, client, agent, options or AgentOptions())
-        run = asker.start(question, settings)
+    said = options or AgentOptions()
+    check_question(question, agent, said)
+    sources = ToolSources(tools)
+    async with Models() as models, asked_flow(question, sources, agent, said, model) as asked:
+        run = asked.start(models, settings)
         await run.wait()
-        return run.found
+        return found_by(run)
+
+
+def check_question(question: str, agent: str, options: AgentOptions) -> None:
+    """Raises: `BuildError` for an empty question, an unknown agent, or a schema that is none."""
+    if not question.strip():
+        raise BuildError("the question is empty", hint='weft ask "which is cheaper, ...?"')
+    check_acting(agent, options)
+
+
+@asynccontextmanager
+async def asked_flow(
+    question: str, sources: ToolSources, agent: str, options: AgentOptions, model: Declared
+) -> AsyncIterator[QuestionFlow]:
+    """The question as a workflow, whose model node acts with the tools of `sources`.
+
+    Its run begins and ends inside. Tools that no workflow could name are started here, and ended.
+    Raises: `BuildError`, `ToolError`.
+    """
+    section = sources.section()
+    if section is not None:
+        flow = _flow(section, agent, options, model)
+        yield QuestionFlow(flow, _inputs(question, options), section.specs)
+        return
+    async with sources:
+        tools = sources.runner
+        named = {spec.name: f"{ONLY_PYTHON}{spec.name}" for spec in tools.specs()}
+        flow = _flow(ToolSection(Path.cwd().resolve(), named), agent, options, model)
+        reusing = ReusingTools(tools)
+        yield QuestionFlow(flow, _inputs(question, options), tools.specs(), reusing)
+
+
+def found_by(run: FlowRun) -> Answer:
+    """The answer of a run that has ended, with its calls and plans.
+
+    Raises: `AgentError` when there is none.
+    """
+    found = run.findings.get(ANSWER)
+    if outcome_of(run).ok and isinstance(found, Answer):
+        return found
+    raise AgentError(why_not(run), node=ANSWER)
 
 
 def saved(
@@ -120,3 +127,31 @@ def ask_sync(question: str, **given: Any) -> Answer:
     Raises: what `ask` raises, and `BuildError` inside an event loop.
     """
     return run_here(lambda: ask(question, **given), "ask")
+
+
+def _flow(section: ToolSection, agent: str, options: AgentOptions, model: Declared) -> Flow:
+    flow = Flow("ask", models={CHAT: model}, tools=section.tools, folder=section.folder)
+    asked = flow.input("question", str)
+    given: dict[str, Any] = {}
+    if options.instructions:
+        flow.input("instructions", str)
+        given["system"] = "{{ instructions }}"
+    limits = {"rounds": options.rounds, "calls": options.calls, "constrain": options.constrain}
+    answer = flow.model(
+        CHAT,
+        asked,
+        tools=list(section.tools),
+        schema=options.schema,
+        agent={"loop": agent, **limits},
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
+        name=str(ANSWER),
+        **given,
+    )
+    flow.output(answer=answer)
+    return flow
+
+
+def _inputs(question: str, options: AgentOptions) -> dict[str, Any]:
+    given = {"instructions": options.instructions} if options.instructions else {}
+    return {"question": question, **given}

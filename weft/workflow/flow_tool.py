@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,12 +16,20 @@ from weft.core.ports import ModelClient
 from weft.core.values import JsonSchema, ToolSpec
 from weft.workflow.check.types import Types
 from weft.workflow.flow import Flow
+from weft.workflow.kept_runs import KeptRuns, served_run
 from weft.workflow.models import ModelSource
 from weft.workflow.result import FlowResult
 from weft.workflow.run_failure import why_failed, why_missing
 from weft.workflow.toolset import Toolset
 from weft.workflow.unattended import check_unattended
 from weft.workflow.values import violation
+
+
+@dataclass(frozen=True, slots=True)
+class FlowBegan:
+    """A run that is recorded has begun: the journal has it under `run`."""
+
+    run: RunId
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +48,33 @@ class FlowOutputs:
     values: Mapping[str, Any]
 
 
+FlowStep = FlowBegan | FlowProgress | FlowOutputs
+
+
 class FlowTool:
     """Runs of `flow`, as many at once as are asked for, each with its own arguments.
 
-    `models` are shared by all runs and closed by whoever gives them.
+    `models` are shared by all runs and closed by whoever gives them; `kept`: which are recorded.
 
     Raises: `BuildError` when the workflow is not right, or asks a person.
     """
 
-    def __init__(self, flow: Flow, models: ModelSource | Mapping[str, ModelClient]) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        models: ModelSource | Mapping[str, ModelClient],
+        kept: KeptRuns | None = None,
+    ) -> None:
         flow.check()
         check_unattended(flow, "a tool")
         self._flow = flow
         self._models = models
+        self._kept = kept or KeptRuns()
         self._running: set[asyncio.Task[FlowResult]] = set()
         outputs = Types(flow.unit, Toolset()).outputs()
         self.spec = ToolSpec(flow.name, flow.description, _parameters(flow), outputs)
 
-    async def call(
-        self, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[FlowProgress | FlowOutputs, None]:
+    async def call(self, arguments: Mapping[str, Any]) -> AsyncGenerator[FlowStep, None]:
         """Run the workflow: progress as it comes, and at last the outputs. Closing it ends the run.
 
         Raises: `InputError`, `ToolResultError`, and why there is no result.
@@ -70,8 +84,9 @@ class FlowTool:
             arguments,
             listeners=(events.put_nowait,),
             models=self._models,
-            durability="none",
-            run=RunId(f"{self._flow.name}-{uuid.uuid4().hex[:16]}"),
+            journal=self._kept.journal,
+            durability=self._kept.when,
+            run=served_run(self._flow.name),
         )
         task = asyncio.create_task(run.wait())
         self._running.add(task)
@@ -79,6 +94,8 @@ class FlowTool:
         task.add_done_callback(lambda _: events.put_nowait(None))
         ended, nodes = 0, len(self._flow.nodes)
         try:
+            if run.recorded:
+                yield FlowBegan(run.id)
             while (event := await events.get()) is not None:
                 if isinstance(event, NodeFinished) and event.node in self._flow.nodes:
                     ended += 1

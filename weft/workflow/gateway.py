@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from weft.core.errors import DuplicateName, ServeError, UnknownReference
+from weft.core.errors import BuildError, DuplicateName, ServeError, UnknownReference
 from weft.core.ports import ModelClient
 from weft.core.ports.journal import Journal
 from weft.decoding.diffusion.guard.priors import PriorLimits
@@ -13,7 +13,9 @@ from weft.serving.local import LocalModel
 from weft.serving.moderation import ModeratedModel
 from weft.workflow.as_model import EXTRA_FIELDS, FlowModel
 from weft.workflow.document.defects import closest
+from weft.workflow.document.settings import Durability
 from weft.workflow.flow import Flow
+from weft.workflow.kept_runs import KeptRuns
 from weft.workflow.models import Models
 from weft.workflow.people import JournalPeople
 from weft.workflow.telemetry import run_metrics
@@ -37,10 +39,14 @@ class WorkflowGateway:
         await gateway.serve(lambda: print(gateway.address))
 
     `models` of the workflows, by the names that they declare, are served as they are, too: those
-    that think, for example. `progress` and `report`: see `FlowModel` and `Gateway`. With `journal`,
-    clients can answer what the runs in it ask; whoever gives it closes it.
+    that think, for example. `progress` and `report`: see `FlowModel` and `Gateway`.
 
-    Raises: `BuildError` when a workflow is not right, asks a person, or has the name of another.
+    With `journal` the runs of workflows are recorded there, as `durability` or each workflow says,
+    and the header `x-weft-run` of a reply says under which id. With `answers`, clients can answer
+    what runs in it ask. Whoever gives it closes it after `serve`.
+
+    Raises: `BuildError` when a workflow is not right, asks a person, or has the name of another, or
+    when a journal is missing.
     """
 
     def __init__(
@@ -52,7 +58,10 @@ class WorkflowGateway:
         progress: bool = False,
         report: Report | None = None,
         journal: Journal | None = None,
+        durability: Durability | None = None,
+        answers: bool = False,
     ) -> None:
+        kept = KeptRuns(journal, durability)
         names = [flow.name for flow in flows]
         _check_names(names, "workflows")
         _check_names([*names, *models], "models")
@@ -60,11 +69,11 @@ class WorkflowGateway:
         self._flows = flows
         metrics = run_metrics()
         self.flow_models = [
-            FlowModel(flow, self._models, progress=progress, heard_by=metrics.listener)
+            FlowModel(flow, self._models, progress=progress, heard_by=metrics.listener, kept=kept)
             for flow in flows
         ]
         served = [
-            Served(flow.name, model, EXTRA_FIELDS, flow.description)
+            Served(flow.name, model, EXTRA_FIELDS, flow.description, runs=kept.journal is not None)
             for flow, model in zip(flows, self.flow_models, strict=True)
         ]
         self._others = [self._models.client(_owner(flows, name), name) for name in models]
@@ -72,8 +81,9 @@ class WorkflowGateway:
             Served(name, client, priors=PriorLimits() if _diffuses(client) else None)
             for name, client in zip(models, self._others, strict=True)
         ]
-        people = None if journal is None else JournalPeople(journal)
-        self._gateway = Gateway(served, options, report, people, metrics.registry)
+        self._gateway = Gateway(
+            served, options, report, _people(journal) if answers else None, metrics.registry
+        )
         self._draining = asyncio.Event()
 
     @property
@@ -131,6 +141,12 @@ def _diffuses(client: ModelClient) -> bool:
     if isinstance(client, ModeratedModel):
         return _diffuses(client.client)
     return isinstance(client, LocalModel) and client.diffuses
+
+
+def _people(journal: Journal | None) -> JournalPeople:
+    if journal is None:
+        raise BuildError("questions of which runs?", hint="give the `journal` that they are in")
+    return JournalPeople(journal)
 
 
 def _check_names(names: Sequence[str], what: str) -> None:

@@ -20,16 +20,19 @@ VARIABLE = "WEFT_JOURNAL"
 _SERVERS = ("postgresql://", "postgres://")
 
 
-def open_journal(where: str | Path | None = None) -> Journal:
+def open_journal(where: str | Path | None = None, *, make: bool = True) -> Journal:
     """The journal at a path, or at the address of a PostgreSQL server; whoever asks closes it.
 
     None: what the environment variable `WEFT_JOURNAL` names, else `journal.sqlite` in `WEFT_HOME`
-    or the user's data folder. Raises: `StoreError`.
+    or the user's data folder. A file that is missing is made, unless `make` is False.
+
+    Raises: `StoreError`.
     """
     place = str(where or os.environ.get(VARIABLE) or "")
     if place.startswith(_SERVERS):
         return _on_server(place)
     path = Path(place) if place else default_path()
+    _check_file(path, make)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -42,6 +45,15 @@ def open_journal(where: str | Path | None = None) -> Journal:
 def default_path() -> Path:
     """The journal of who names none."""
     return Path(os.environ.get("WEFT_HOME") or user_data_path("weft")) / "journal.sqlite"
+
+
+def _check_file(path: Path, make: bool) -> None:
+    if path.is_dir():
+        hint = f"name a file, such as {path / 'journal.sqlite'}"
+        raise StoreError(f"the journal {path} is a folder", hint=hint)
+    if not make and not path.exists():
+        hint = "is the path right? `weft run FILE --journal PATH` begins one there"
+        raise StoreError(f"there is no journal {path}", hint=hint)
 
 
 def _on_server(address: str) -> Journal:

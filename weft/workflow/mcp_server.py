@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from importlib.metadata import version
@@ -11,8 +12,11 @@ from typing import Any
 
 from weft.core.errors import BuildError, DuplicateName, ServeError, WeftError
 from weft.core.ports import ModelClient
+from weft.core.ports.journal import Journal
+from weft.workflow.document.settings import Durability
 from weft.workflow.flow import Flow
-from weft.workflow.flow_tool import FlowOutputs, FlowTool
+from weft.workflow.flow_tool import FlowBegan, FlowOutputs, FlowTool
+from weft.workflow.kept_runs import KeptRuns
 from weft.workflow.models import Models, ModelSource
 
 try:
@@ -41,6 +45,8 @@ __all__ = ["Hosted", "WorkflowMcpServer"]
 
 Context = ServerRequestContext[Any]
 _MOST_SESSIONS = 256
+RUN_KEY = "weft/run"
+"""What the metadata of a result names the run by, where that is recorded."""
 
 
 class WorkflowMcpServer:
@@ -52,7 +58,9 @@ class WorkflowMcpServer:
     without all of its outputs is an error of the tool, which says why. At most `max_concurrent`
     runs at once; further calls wait. Models are loaded when first needed and shared by all runs.
 
-    `models`: as in `Flow.run`; by default those that the workflows declare.
+    `models`: as in `Flow.run`; by default those that the workflows declare. With `journal` runs are
+    recorded there, as `durability` or each workflow says, and the metadata of a result says under
+    which id; whoever gives it closes it after `aclose`.
 
     Raises: `BuildError` when a workflow is not right, asks a person, or has the name of another.
     """
@@ -63,16 +71,21 @@ class WorkflowMcpServer:
         *,
         models: ModelSource | Mapping[str, ModelClient] | None = None,
         max_concurrent: int = 16,
+        journal: Journal | None = None,
+        durability: Durability | None = None,
     ) -> None:
         if not flows or max_concurrent < 1:
             raise BuildError("an MCP server needs a workflow, and a place for a run")
         self._models = Models()
+        kept = KeptRuns(journal, durability)
         self._tools: dict[str, FlowTool] = {}
         for flow in flows:
             if flow.name in self._tools:
                 hint = "the `name` of a workflow is what clients call the tool"
                 raise DuplicateName(f"two workflows are called {flow.name!r}", hint=hint)
-            self._tools[flow.name] = FlowTool(flow, self._models if models is None else models)
+            self._tools[flow.name] = FlowTool(
+                flow, self._models if models is None else models, kept
+            )
         self._places = asyncio.Semaphore(max_concurrent)
         self.server: Server[Any] = Server(
             "weft", version=version("weft"), on_list_tools=self._list, on_call_tool=self._call
@@ -83,12 +96,13 @@ class WorkflowMcpServer:
 
         Meanwhile stdout is the protocol's: what else is printed goes to stderr.
         """
-        try:
-            async with stdio_server() as (read, write):
-                options = self.server.create_initialization_options()
+        async with stdio_server() as (read, write):
+            options = self.server.create_initialization_options()
+            try:
                 await self.server.run(read, write, options)
-        finally:
-            await self.aclose()
+            finally:
+                await self.aclose()
+                sys.stdout.flush()  # what tools printed: now it still goes to stderr
 
     async def serve_http(
         self,
@@ -138,23 +152,32 @@ class WorkflowMcpServer:
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r}")
+        told: dict[str, Any] = {}
         try:
             async with self._places:
-                return await self._run(tool, params.arguments or {}, context)
+                outputs = await self._outputs(tool, params.arguments or {}, context, told)
         except WeftError as error:
-            return CallToolResult(content=[_text(str(error))], is_error=True)
+            return CallToolResult(content=[_text(str(error))], is_error=True, _meta=told or None)
+        text = json.dumps(outputs, ensure_ascii=False)
+        return CallToolResult(content=[_text(text)], structured_content=outputs, _meta=told or None)
 
-    async def _run(
-        self, tool: FlowTool, arguments: Mapping[str, Any], context: Context
-    ) -> CallToolResult:
+    async def _outputs(
+        self,
+        tool: FlowTool,
+        arguments: Mapping[str, Any],
+        context: Context,
+        told: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Those of a run. Tells the client of progress, and `told` of the run's id."""
         async with aclosing(tool.call(arguments)) as steps:
             async for step in steps:
-                if isinstance(step, FlowOutputs):
-                    text = json.dumps(step.values, ensure_ascii=False)
-                    return CallToolResult(
-                        content=[_text(text)], structured_content=dict(step.values)
-                    )
-                await context.session.report_progress(step.ended, step.nodes, step.line)
+                match step:
+                    case FlowBegan(run=run):
+                        told[RUN_KEY] = run
+                    case FlowOutputs(values=values):
+                        return dict(values)
+                    case _:
+                        await context.session.report_progress(step.ended, step.nodes, step.line)
         raise AssertionError("a run ends with outputs or an error")
 
 

@@ -1,6 +1,6 @@
 """One question under way: a run with a single node, whose value holds the answer.
 
-Knows neither agents nor strategies.
+Knows neither agents nor strategies, and records nothing: see `weft.workflow.question_flow`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.events import Listener, Outcome
-from weft.core.ids import NodeId, RunId, run_id
+from weft.core.ids import NodeId, run_id
 from weft.core.ports import Clock
-from weft.engine import Ask, Graph, Limit, Node, Run, RunOptions, Work
+from weft.core.ports.journal import Journal
+from weft.engine import Graph, Limit, Node, Run, RunOptions, Work
+from weft.workflow.document.settings import Durability
 from weft.workflow.result import FlowResult
 
 T = TypeVar("T")
@@ -25,11 +27,15 @@ ANSWER = NodeId("answer")
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """How a question is run: who listens, and within which bounds.
+    """How a question is run: who listens, within which bounds, and where it is recorded.
 
     concurrency   at most so many calls at once
     deadline_s    seconds until the run ends with what it has
     budget        tokens, seconds and money that may be spent
+    journal       where it is recorded; by default in the user's own. Whoever gives it closes it
+    durability    when what happened is in the journal: none, exit, async, sync
+    run           the run's id; by default one that the journal does not have
+    resume        a run that asked the same, to go on with: what is finished is not done again
     """
 
     listeners: Iterable[Listener] = ()
@@ -37,6 +43,10 @@ class AskSettings:
     deadline_s: float | None = None
     budget: Budget | None = None
     clock: Clock | None = None
+    journal: Journal | None = None
+    durability: Durability | None = None
+    run: str | None = None
+    resume: str | None = None
 
 
 class QuestionRun:
@@ -85,16 +95,6 @@ class QuestionRun:
         )
 
     @property
-    def id(self) -> RunId:
-        """The run's id."""
-        return self._run.id
-
-    @property
-    def recorded(self) -> bool:
-        """False: no journal has questions of this kind."""
-        return False
-
-    @property
     def why_not(self) -> str:
         """Why there is no answer."""
         return str(self.outcome.failure or "nothing was answered")
@@ -102,19 +102,6 @@ class QuestionRun:
     def cancel(self, reason: str = "cancelled") -> None:
         """End the run soon, keeping what is done; `wait` then returns."""
         self._run.cancel(reason)
-
-    def pause(self, reason: str) -> None:
-        """The same as `cancel`: nobody could go on with it."""
-        self._run.cancel(reason)
-
-    def answer(self, node: NodeId, value: Any) -> None:
-        """Answer the question of `node`. Raises: `UnknownReference` when it asks none."""
-        self._run.answer(node, value)
-
-    @property
-    def questions(self) -> Mapping[NodeId, Ask]:
-        """The nodes that wait for a person."""
-        return self._run.questions
 
 
 def run_here(make: Callable[[], Coroutine[Any, Any, T]], name: str) -> T:

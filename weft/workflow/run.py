@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from weft.agents.agent import Answer
 from weft.agents.tools import tool_logs
 from weft.core.errors import BuildError, InputError, ToolError, UnknownReference
 from weft.core.events import Listener, NodeLogged
@@ -12,6 +13,7 @@ from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import ModelClient
 from weft.engine import Ask, Graph, Run
 from weft.planner.routing import History
+from weft.reasoning.thought import Thought
 from weft.workflow.border import Stage
 from weft.workflow.check.types import Types
 from weft.workflow.compile import Compiler, Names, Services
@@ -40,6 +42,9 @@ class FlowRun:
 
     Raises, when it is made: `BuildError` for what is wrong with the workflow, `InputError` for what
     is wrong with the inputs, `StoreError` when its journal cannot be used.
+
+    `result` is there once it has ended. `findings`: what nodes that thought or acted came to in
+    full, by id; their values are no more than the answers.
     """
 
     def __init__(
@@ -50,6 +55,8 @@ class FlowRun:
         past: Past | None = None,
         stage: Stage | None = None,
     ) -> None:
+        self.result: FlowResult | None = None
+        self.findings: dict[NodeId, Thought | Answer] = {}
         self._document = unit.document
         self._inputs = check_inputs(unit.document, inputs)
         self._tools = Toolset(settings.tools, None if stage is None else stage.border)
@@ -87,7 +94,9 @@ class FlowRun:
         name, options = unit.document.name, settings.options(unit)
         recording, store = self._recording, settings.store or self._own_store
         history = History(store, scope=name, clock=settings.clock)
-        services = Services(self._tools, models, options.seed, history, digests)
+        services = Services(
+            self._tools, models, options.seed, history, digests, findings=self.findings
+        )
         compiler = Compiler(unit, services)
         nodes, _ = compiler.nodes(unit.document.nodes, Names.of_inputs(self._inputs))
         named = settings.run or run_id(name, self._inputs)
@@ -128,7 +137,8 @@ class FlowRun:
             if self._own_store is not None:
                 await self._own_store.aclose()
             self._close_record()
-        return flow_result(self._document, self._inputs, result)
+        self.result = flow_result(self._document, self._inputs, result)
+        return self.result
 
     def cancel(self, reason: str = "cancelled") -> None:
         """End the run soon, keeping what is done; `wait` then returns."""

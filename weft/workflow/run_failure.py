@@ -14,6 +14,7 @@ from weft.core.errors import (
     ModelTimeout,
     ModelUnavailable,
     NodeFailed,
+    StoreError,
     WeftError,
 )
 from weft.core.ids import NodeId
@@ -34,6 +35,7 @@ _KINDS: Mapping[str, type[WeftError]] = {
         ModelOverloaded,
         ModelTimeout,
         ModelUnavailable,
+        StoreError,
     )
 }
 _LATE = frozenset({"DeadlineExceeded", "NodeTimeout"})

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import PurePath
+from typing import Any, Final, get_args
 
 from weft.core.budget import Budget
+from weft.core.errors import BuildError
 from weft.core.events import Listener
 from weft.core.ids import RunId
 from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
@@ -16,6 +18,8 @@ from weft.workflow.compile.policy import limit_of
 from weft.workflow.document.settings import Durability
 from weft.workflow.models import ModelSource
 from weft.workflow.unit import Unit
+
+_DURABILITIES: Final = get_args(Durability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class RunSettings:
                   models or tools are substituted. Whoever gives it closes it
     durability    when what happened is in the journal: none, exit, async, sync
     notes         what else the record says, for whoever resumes the run: plain data
+
+    Raises: `BuildError` for a durability that there is not, and for a path as `journal`.
     """
 
     listeners: Iterable[Listener] = ()
@@ -54,6 +60,15 @@ class RunSettings:
     journal: Journal | None = None
     durability: Durability | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.durability is not None and self.durability not in _DURABILITIES:
+            hint = f"there are: {', '.join(_DURABILITIES)}"
+            raise BuildError(f"no durability is called {self.durability!r}", hint=hint)
+        journal: object = self.journal
+        if isinstance(journal, str | PurePath):
+            hint = f"weft.workflow.journals.open_journal({str(journal)!r}) opens it"
+            raise BuildError("`journal` is a path, and not a journal", hint=hint)
 
     @property
     def substitutes(self) -> bool:
@@ -109,6 +124,8 @@ def settings_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
     }
     found = {key: recorded.get(key) for key in kinds}
     given = {key: value for key, value in found.items() if isinstance(value, kinds[key])}
+    if given.get("durability") not in _DURABILITIES:
+        given.pop("durability", None)
     limits, budget = recorded.get("limits"), recorded.get("budget")
     if isinstance(limits, Mapping):
         given["limits"] = dict(limits)

@@ -37,6 +37,17 @@ def settings_here(strategy: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return _resolved(strategy, settings, lambda text: function_in(Path.cwd(), text), str)
 
 
+def functions_in(strategy: str, settings: Mapping[str, Any]) -> list[str]:
+    """The functions that settings name, as they are written."""
+    entry = STRATEGIES.get(strategy)
+    functions = () if entry is None else entry.functions
+    return [
+        value
+        for name, value in settings.items()
+        if name in functions and isinstance(value, str) and ":" in value
+    ]
+
+
 def _resolved(
     strategy: str,
     settings: Mapping[str, Any],

@@ -5,7 +5,8 @@ Knows how a workflow file would declare each of them, so that a plan over them c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -15,7 +16,10 @@ from weft.agents.tools import Tool, Toolbox, resolve
 from weft.agents.tools.joined import JoinedTools
 from weft.agents.tools.module import is_file, load_file, load_named
 from weft.core.errors import BuildError, ToolNotFound
+from weft.core.ids import is_name
 from weft.core.ports import ToolRunner
+from weft.core.values import ToolSpec
+from weft.workflow.document.part import RESERVED
 from weft.workflow.flow_tools import FlowTools
 from weft.workflow.imports import build_error
 from weft.workflow.loader import load_unit
@@ -34,6 +38,18 @@ class Declarations:
 
     tools: Mapping[str, str | Mapping[str, Any]] = field(default_factory=dict)
     called: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSection:
+    """All tools as a workflow in `folder` declares them: functions, references, servers.
+
+    `specs` are those that are known before a server is started.
+    """
+
+    folder: Path
+    tools: Mapping[str, str | Mapping[str, object] | Callable[..., Any]]
+    specs: tuple[ToolSpec, ...] = ()
 
 
 class ToolSources:
@@ -76,20 +92,57 @@ class ToolSources:
         """All tools. Raises: `DuplicateName`."""
         return JoinedTools(self._toolbox, *self._given, *self._flows)
 
+    def section(self) -> ToolSection | None:
+        """The section `tools` of a workflow over all tools; None where no single one can have it.
+
+        That is with tool runners, with workflows of several folders or apart from the Python files,
+        and where two tools would have one name. Raises: `DuplicateName`.
+        """
+        runner = self.runner
+        folder = self._folder()
+        if self._given or folder is None:
+            return None
+        tools: dict[str, Any] = {}
+        for spec in self._toolbox.specs():
+            file = self._files.get(spec.name)
+            tools[spec.name] = (
+                self._toolbox.get(spec.name) if file is None else _from(folder, *file)
+            )
+        for flow in self._flows:
+            for key in flow.unit.document.tools:
+                if key in tools:
+                    return None
+                tools[key] = _declared(flow, key, folder)
+        if any(not is_name(name) or name in RESERVED for name in tools):
+            return None
+        return ToolSection(folder, tools, runner.specs())
+
+    def _folder(self) -> Path | None:
+        """The folder of a workflow over all tools: that of those named, if there are any."""
+        files = [file.parent for file, _ in self._files.values() if file is not None]
+        homes = {flow.unit.folder.resolve() for flow in self._flows}
+        if not homes:
+            return Path(os.path.commonpath(files)) if files else Path.cwd().resolve()
+        home, *others = homes
+        return home if not others and all(file.is_relative_to(home) for file in files) else None
+
     def declarations(self, folder: Path, tools: Iterable[str] | None = None) -> Declarations:
         """How a workflow file in `folder` declares `tools`, or all that there are.
 
         Raises: `BuildError` for a tool that no file there can name.
         """
+        if tools is None:
+            for flow in self._flows:
+                _check_beside(flow, next(iter(flow.unit.document.tools), ""), folder.resolve())
         names = tools if tools is not None else [spec.name for spec in self.runner.specs()]
         section: dict[str, str | Mapping[str, Any]] = {}
         called: dict[str, str] = {}
         for name in names:
-            flow = next((flow for flow in self._flows if name in flow.written), None)
-            if flow is not None:
-                called[name] = flow.written[name]
-                key = called[name].partition(".")[0]
-                section[key] = _declared(flow, key, folder.resolve())
+            home, written = self._flow_with(name)
+            if home is not None:
+                called[name] = written
+                key = written.partition(".")[0]
+                section[key] = _declared(home, key, folder.resolve())
             elif name in self._files:
                 section[name] = _from(folder.resolve(), *self._files[name])
             else:
@@ -98,6 +151,13 @@ class ToolSources:
                     hint="take it from a Python file: --tools ./tools.py",
                 )
         return Declarations(section, called)
+
+    def _flow_with(self, tool: str) -> tuple[FlowTools | None, str]:
+        """The workflow that has a tool, and how a node of it names the tool."""
+        for flow in self._flows:
+            if (name := flow.name_of(tool)) is not None:
+                return flow, name
+        return None, ""
 
     async def _close(self) -> None:
         for flow in self._flows:
@@ -159,10 +219,14 @@ def _from(folder: Path, file: Path | None, name: str) -> str:
 
 
 def _declared(flow: FlowTools, key: str, folder: Path) -> Mapping[str, Any]:
+    _check_beside(flow, key, folder)
+    declared = flow.unit.document.tools[key]
+    return declared.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def _check_beside(flow: FlowTools, key: str, folder: Path) -> None:
     if folder != flow.unit.folder.resolve():
         raise BuildError(
             f"the tool {key} is declared in another folder",
             hint=f"save the plan beside the workflow, in {flow.unit.folder}",
         )
-    declared = flow.unit.document.tools[key]
-    return declared.model_dump(mode="json", by_alias=True, exclude_unset=True)

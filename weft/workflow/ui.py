@@ -7,6 +7,7 @@ from pathlib import Path
 
 from weft.core.errors import ServeError
 from weft.workflow.journals import open_journal
+from weft.workflow.runs.unsettled import unsettled
 
 try:
     from weft.serving.ui import UiServer
@@ -30,7 +31,7 @@ class RunsPage:
     def __init__(self, where: str | Path | None = None, port: int = 0) -> None:
         self._journal = open_journal(where)
         try:
-            self._server = UiServer(self._journal, port)
+            self._server = UiServer(self._journal, unsettled, port)
         except ServeError:
             self._journal.close()
             raise

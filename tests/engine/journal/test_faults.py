@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 from tests.engine.journal.lines import RUN, header, large, line, read
 from weft.core.errors import StoreError, UnknownReference
 from weft.core.ids import RunId
-from weft.core.ports.journal import Record
+from weft.core.ports.journal import Letter, Record
 from weft.engine.journal import SqliteJournal
 from weft.engine.journal.sqlite import faults, set_aside
 
@@ -92,6 +93,48 @@ def test_a_locked_journal_is_told_and_loses_nothing(journal: SqliteJournal, path
     journal.append(RUN, [large(1)])
     journal.begin(header(RunId("run-2")))
     assert read(journal) == [line(1), large(1)]
+
+
+def test_who_does_not_wait_is_told_at_once(journal: SqliteJournal, path: Path) -> None:
+    journal.begin(header())
+    journal.send(RUN, Letter("cancel", None))
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for refused in (
+            lambda: journal.append(RUN, [line(1)], wait=False),
+            lambda: journal.append(RUN, [large(1)], wait=False),
+            lambda: journal.letters(RUN, wait=False),
+        ):
+            with pytest.raises(StoreError) as caught:
+                refused()
+            assert caught.value.retryable
+            assert journal._db.execute("PRAGMA busy_timeout").fetchone() == (0,)
+        other.execute("ROLLBACK")
+    assert len(journal.letters(RUN)) == 1
+    assert journal._db.execute("PRAGMA busy_timeout").fetchone() == (faults.BUSY_S * 1000,)
+
+
+def test_who_does_not_wait_does_not_wait_for_other_threads(journal: SqliteJournal) -> None:
+    journal.begin(header())
+    before = journal.version()
+    taken, done = threading.Event(), threading.Event()
+
+    def holds() -> None:
+        with journal._using():
+            taken.set()
+            done.wait(10)
+
+    thread = threading.Thread(target=holds)
+    thread.start()
+    taken.wait(10)
+    with pytest.raises(StoreError, match="another thread") as caught:
+        journal.append(RUN, [line(1)], wait=False)
+    assert caught.value.retryable
+    assert journal.version() == before
+    done.set()
+    thread.join()
+    journal.append(RUN, [line(1)], wait=False)
+    assert journal.version() != before
 
 
 READ_ONLY = """

@@ -54,9 +54,9 @@ class DyingJournal(SqliteJournal):
 
     dying = Dying(None)
 
-    def append(self, run: RunId, records: Sequence[Record]) -> None:
+    def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
         self.dying("append")
-        super().append(run, records)
+        super().append(run, records, wait=wait)
         self.dying("appended")
 
 
@@ -120,9 +120,9 @@ def _told(records: Sequence[Numbered], ledger: Path) -> dict[str, Confirmation]:
 
 def _plain(result: RunResult) -> dict[str, Any]:
     """What must be the same, however often the run was killed: nodes that no race was about."""
-    top = {
-        node: [outcome.status, outcome.value, outcome.attempts, outcome.via]
+    nodes = {
+        node: [outcome.status, outcome.value, outcome.attempts, outcome.via, str(outcome.failure)]
         for node, outcome in result.outcomes.items()
-        if node.isidentifier() and "_way" not in node
+        if "way" not in node
     }
-    return {"status": result.status, "top": top}
+    return {"status": result.status, "reasons": sorted(result.reasons), "nodes": nodes}

@@ -18,6 +18,7 @@ from weft.core.ids import NodeId, inside
 from weft.core.ports import ToolRunner
 from weft.core.values import Usage
 from weft.engine import (
+    ALL,
     Ask,
     Edge,
     Grow,
@@ -87,8 +88,11 @@ class Program:
         return self._draw.choice((self.plain, lambda: self.plain(400), self.effect))()
 
     def body(self, *, alone: bool = True) -> Callable[[NodeId, Mapping[str, Any]], Fragment]:
-        """One node after the other; where it may be `alone`, perhaps only one."""
+        """One node after the other; where it may be `alone`, perhaps only one. The second may do
+        without one that fails, and one that nobody needs may fail beside them."""
         first, second, alone = self.some(), self.effect(), alone and self._draw.random() < 0.5
+        failing = self._draw.choice(("none", "none", "tolerated", "beside"))
+        bad = self.effect(fails=9)
 
         def body(scope: NodeId, bindings: Mapping[str, Any]) -> Fragment:
             edges = tuple(Edge(v.source, k) for k, v in bindings.items() if isinstance(v, Edge))
@@ -96,8 +100,14 @@ class Program:
             if alone:
                 return Fragment((Node(scope, first, edges, given),), scope)
             one, two = inside(scope, "one"), inside(scope, "two")
-            nodes = (Node(one, first, edges, given), Node(two, second, (Edge(one, "one"),)))
-            return Fragment(nodes, two)
+            wrong, join, needs = inside(scope, "wrong"), ALL, (Edge(one, "one"),)
+            nodes = [Node(one, first, edges, given)]
+            if failing != "none":
+                nodes.append(Node(wrong, bad, policy=Policy(on_failure="skip")))
+            if failing == "tolerated":
+                join, needs = best_effort("nothing"), (*needs, Edge(wrong, "wrong"))
+            nodes.append(Node(two, second, needs, join=join))
+            return Fragment(tuple(nodes), two)
 
         return body
 

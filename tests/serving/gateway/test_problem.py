@@ -19,6 +19,7 @@ from weft.core.errors import (
     NodeFailed,
     NodeTimeout,
     SpecError,
+    StoreError,
     WeftError,
 )
 from weft.serving.gateway.problem import problem_of
@@ -55,6 +56,7 @@ def test_every_error_has_a_status_and_ours_keep_their_words(kind: type[WeftError
         (ModelOutputError("x"), 502),
         (ModelUnavailable("x"), 502),
         (SpecError("x"), 503),
+        (StoreError("x"), 503),
         (ModelTimeout("x"), 504),
         (NodeTimeout("x"), 504),
         (ZeroDivisionError(SECRET), 500),

@@ -75,7 +75,6 @@ PROGRAM = textwrap.dedent("""
     listener = tracing.listener()
     for event in told():
         listener(event)
-    tracing.close()
 """)
 
 

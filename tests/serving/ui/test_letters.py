@@ -82,11 +82,6 @@ def test_a_run_and_a_node_are_cancelled(box: Box) -> None:
     ]
 
 
-def test_a_call_is_confirmed(box: Box) -> None:
-    assert box.post({"kind": "confirm", "node": "report", "value": "done"}).status_code == 202
-    assert box.letters == [Letter("confirm", NodeId("report"), "done")]
-
-
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -99,7 +94,13 @@ def test_a_call_is_confirmed(box: Box) -> None:
         ({"kind": "cancel", "node": 7}, 400),
         ({"kind": "cancel", "node": "x" * 5_000}, 400),
         ({"kind": "confirm", "node": "report", "value": "perhaps"}, 400),
-        ({"kind": "confirm", "node": None, "value": "done"}, 400),
+        ({"kind": "confirm", "node": None, "call": 1, "value": "done"}, 400),
+        ({"kind": "confirm", "node": "report", "value": "done"}, 400),
+        ({"kind": "confirm", "node": "report", "call": True, "value": "done"}, 400),
+        ({"kind": "confirm", "node": "report", "call": 1, "value": "perhaps"}, 400),
+        ({"kind": "confirm", "node": "report", "call": 1, "value": ["done"]}, 400),
+        ({"kind": "confirm", "node": "report", "call": 1, "value": "repeat", "returned": 1}, 400),
+        ({"kind": "confirm", "node": "report", "call": 1, "value": "done"}, 409),
         ({"kind": "answer", "node": "review", "value": True}, 400),
         ({"kind": "answer", "node": "review", "question": True, "value": True}, 400),
         (b"\xff\xfe", 400),

@@ -171,14 +171,6 @@ def test_a_call_that_nobody_knows_the_end_of_is_not_made_again() -> None:
     assert till.ledger == [7]
 
 
-def test_a_word_of_confirmation_may_come_by_letter() -> None:
-    till = Till()
-    run = till.house.left(till.flow, 1.0).run
-    till.house.journal.send(run, Letter("confirm", NodeId("a"), "repeat"))
-    assert till.house.resume(till.flow).outputs == {"a": "paid"}
-    assert till.ledger == [7, 7]
-
-
 class Till:
     """A workflow that pays, with a tool that must not be called twice and hangs the first time."""
 

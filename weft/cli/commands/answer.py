@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from weft.cli.commands.options import Debug, JournalPlace, Run
 from weft.cli.complaint import complaints
+from weft.cli.runs.recorded import journal_at
 from weft.cli.text import clean
 
 HELP = """Answer what a node of a run asks.
@@ -30,10 +30,9 @@ def answer(
     """See `HELP`."""
     with complaints(debug=debug):
         from weft.cli.answer import parse_answer
-        from weft.workflow.journals import open_journal
         from weft.workflow.runs.answers import Answers
 
-        with closing(open_journal(journal)) as opened:
+        with journal_at(journal) as opened:
             answers = Answers(opened)
             question = answers.question(run, node)
             taken = answers.give(question, parse_answer(value, question.schema))

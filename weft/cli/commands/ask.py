@@ -11,6 +11,7 @@ import typer
 
 from weft.cli.commands.options import (
     DEFAULT_MODEL,
+    DURABILITIES,
     ApiKeyEnv,
     AsJson,
     BaseUrl,
@@ -19,8 +20,11 @@ from weft.cli.commands.options import (
     Debug,
     Decode,
     EventsFile,
+    HowDurable,
+    JournalPlace,
     Model,
     Quiet,
+    RunName,
     SchemaFile,
     TimelineFile,
     declared_model,
@@ -30,6 +34,7 @@ from weft.cli.complaint import complaints
 from weft.cli.exit_codes import MEANINGS, ExitCode
 from weft.cli.given import inputs_file as json_file
 from weft.cli.given import seconds
+from weft.cli.recorded import ask_settings
 from weft.cli.text import clean
 from weft.core.budget import Budget
 from weft.core.errors import InputError
@@ -38,7 +43,7 @@ if TYPE_CHECKING:
     from weft.agents.agent import AgentOptions
     from weft.cli.session import Wishes
     from weft.core.events import Listener
-    from weft.workflow.asking import Asker, AskRun
+    from weft.workflow import FlowRun
     from weft.workflow.tool_sources import ToolSources
 
 AGENTS = ("compiler", "divide", "react", "parallel-react")
@@ -46,7 +51,8 @@ _STATUS = "\n".join(f"  {code:<5d}{meaning}" for code, meaning in MEANINGS.items
 HELP = f"""Answer a question with tools.
 
 A model plans the calls; each one starts as soon as its own line of the plan is written and what it
-refers to is there. Then the model concludes, or plans again what failed.
+refers to is there. Then the model concludes, or plans again what failed. The run is recorded: `weft
+resume` goes on with it, `weft replay` repeats it, and `weft runs` shows it.
 
 \b
   weft ask "Which is cheaper, tea or coffee?" --tools ./tools.py --show-plan
@@ -123,11 +129,15 @@ def ask(
     as_json: AsJson = False,
     events: EventsFile = None,
     timeline: TimelineFile = None,
+    durability: HowDurable = None,
+    journal: JournalPlace = None,
+    run_id: RunName = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """See `HELP`."""
     deadline_s = None if deadline is None else seconds(deadline)
+    kept = None if durability is None else one_of(durability, DURABILITIES, "--durability")
     with complaints(debug=debug, as_json=as_json):
         from weft.agents.agent import AgentOptions
         from weft.cli.session import Wishes
@@ -141,7 +151,18 @@ def ask(
             max_tokens=max_tokens,
             instructions=instructions,
         )
-        wishes = Wishes(as_json, quiet, events, timeline, concurrency, deadline_s, spoken=show_plan)
+        wishes = Wishes(
+            as_json,
+            quiet,
+            events,
+            timeline,
+            concurrency,
+            deadline_s,
+            spoken=show_plan,
+            journal=journal,
+            durability=kept,
+            run=run_id,
+        )
         budget = None if tokens is None else Budget(tokens=tokens)
         asked = _Asked(question, one_of(agent, AGENTS, "--agent"), options, budget, save)
         code = asyncio.run(
@@ -171,38 +192,37 @@ class _Asked:
         self, tools: Sequence[str], model: str | Mapping[str, Any], wishes: Wishes
     ) -> ExitCode:
         """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
-        from weft.cli.session import Session
-        from weft.workflow.asking import Asker
-        from weft.workflow.models import Models
+        from weft.cli.session import Session, journal_for
+        from weft.workflow import Models
+        from weft.workflow.asking import asked_flow, check_question
         from weft.workflow.tool_sources import ToolSources
 
-        async with Models() as models, ToolSources(tools) as sources:
-            if self._save is not None:
-                sources.declarations(self._save.resolve().parent)  # better now than afterwards
-            asker = Asker(sources.runner, models.of(model), self._agent, self._options)
-            runs: list[AskRun] = []
+        check_question(self._question, self._agent, self._options)
+        sources = ToolSources(tools)
+        if self._save is not None:
+            sources.declarations(self._save.resolve().parent)  # better now than afterwards
+        flow = asked_flow(self._question, sources, self._agent, self._options, model)
+        async with flow as asked, Models() as models:
+            asked.flow.check(tools=asked.tools)
+            with journal_for(asked.flow, wishes) as journal:
+                runs: list[FlowRun] = []
 
-            def start(listeners: Sequence[Listener]) -> AskRun:
-                runs.append(self._started(asker, wishes, listeners))
-                return runs[0]
+                def start(listeners: Sequence[Listener]) -> FlowRun:
+                    settings = ask_settings(wishes, journal, listeners, self._budget)
+                    runs.append(asked.start(models, settings))
+                    return runs[0]
 
-            code = await Session(start, wishes, self._budget).run()
+                code = await Session(start, wishes, self._budget, journal=journal).run()
             if self._save is not None and code is ExitCode.SUCCEEDED:
                 self._write(runs[0], sources, model)
             return code
 
-    def _started(self, asker: Asker, wishes: Wishes, listeners: Sequence[Listener]) -> AskRun:
-        from weft.workflow.question_run import AskSettings
-
-        settings = AskSettings(listeners, wishes.concurrency, wishes.deadline_s, self._budget)
-        return asker.start(self._question, settings)
-
-    def _write(self, run: AskRun, sources: ToolSources, model: str | Mapping[str, Any]) -> None:
+    def _write(self, run: FlowRun, sources: ToolSources, model: str | Mapping[str, Any]) -> None:
         from weft.cli import console
-        from weft.workflow.asking import saved
+        from weft.workflow.asking import found_by, saved
 
         assert self._save is not None
-        text = saved(self._question, run.found, sources, self._save.resolve().parent, model)
+        text = saved(self._question, found_by(run), sources, self._save.resolve().parent, model)
         try:
             self._save.write_text(text, encoding="utf-8")
         except OSError as error:

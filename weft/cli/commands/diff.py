@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from weft.cli.commands.options import AsJson, Debug, JournalPlace
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import ExitCode
+from weft.cli.runs.recorded import stories_at
 
 HELP = """Compare two runs: outcomes, outputs, tokens and times, node by node, and critical paths.
 
@@ -39,14 +39,9 @@ def diff(
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
         from weft.cli.runs.difference import difference_data, print_difference
-        from weft.workflow.journals import open_journal
         from weft.workflow.runs.compare import compare
-        from weft.workflow.runs.find import find_run
-        from weft.workflow.runs.story import story_of
 
-        with closing(open_journal(journal)) as opened:
-            stories = [story_of(opened, find_run(opened, run)) for run in (left, right)]
-        found = compare(*stories)
+        found = compare(*stories_at(journal, left, right))
         if as_json:
             typer.echo(json.dumps(difference_data(found)))
         else:

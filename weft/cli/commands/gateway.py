@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug, JournalPlace
+from weft.cli.commands.options import Debug
 from weft.cli.complaint import complaints
 from weft.cli.given import seconds
+from weft.cli.served_runs import KeptAt, KeptWhen, server_journal, when_kept
 
 if TYPE_CHECKING:
     from weft.workflow.gateway import Keys
@@ -21,6 +21,9 @@ HELP = """Serve workflows as models behind an OpenAI-compatible API.
 Each workflow is a model of its own name. A chat fills the input `messages`, `prompt` or `question`
 (or the only required text); the output `answer` or `text` (or the only one) is the reply. Further
 inputs come in the field `inputs` of a request, or have defaults.
+
+Runs are recorded only where --journal or --durability says so; the header x-weft-run of a reply
+then says under which id, for `weft runs`, `weft ui`, `weft replay` and the others.
 
 The first Ctrl-C (or SIGTERM) refuses new requests and finishes those under way; the second ends the
 process at once.
@@ -86,7 +89,8 @@ def gateway(
         bool,
         typer.Option("--answers", help="Let clients answer what recorded runs ask: see the docs."),
     ] = False,
-    journal: JournalPlace = None,
+    journal: KeptAt = None,
+    durability: KeptWhen = None,
     no_warm: Annotated[
         bool, typer.Option("--no-warm", help="Load models with the first request that needs them.")
     ] = False,
@@ -95,11 +99,11 @@ def gateway(
 ) -> None:
     """See `HELP`."""
     timeout_s, drain_s, most_bytes = seconds(timeout), seconds(drain), _bytes(max_body)
+    kept = when_kept(journal, durability)
     with complaints(debug=debug):
         from weft.cli.hosting import hosted, request_line
         from weft.workflow import load
         from weft.workflow.gateway import GatewayOptions, WorkflowGateway
-        from weft.workflow.journals import open_journal
 
         options = GatewayOptions(
             host=host,
@@ -112,7 +116,7 @@ def gateway(
             timeout_s=timeout_s,
             drain_s=drain_s,
         )
-        with closing(open_journal(journal)) if answers else nullcontext() as opened:
+        with server_journal(journal, kept, wanted=answers) as opened:
             serving = WorkflowGateway(
                 [load(file) for file in files],
                 options,
@@ -120,6 +124,8 @@ def gateway(
                 progress=progress,
                 report=None if quiet else request_line,
                 journal=opened,
+                durability=kept,
+                answers=answers,
             )
             serving.bind()
             code = asyncio.run(hosted(serving, warm=not no_warm, with_key=options.keys is not None))

@@ -11,8 +11,11 @@ import typer
 
 from weft.cli.commands.options import Debug
 from weft.cli.complaint import complaints
+from weft.cli.served_runs import KeptAt, KeptWhen, server_journal, when_kept
 
 if TYPE_CHECKING:
+    from weft.core.ports.journal import Journal
+    from weft.workflow.document.settings import Durability
     from weft.workflow.mcp_server import WorkflowMcpServer
 
 HELP = """Serve workflows as tools over the Model Context Protocol.
@@ -22,6 +25,9 @@ that end are progress; a call that is cancelled ends its run.
 
 It talks over stdin and stdout, and ends when stdin is closed: give this command to the program that
 is to use the tools. With --http it listens on this machine instead.
+
+Runs are recorded only where --journal or --durability says so; `weft/run` in the metadata of a
+result then says under which id, for `weft runs`, `weft ui`, `weft replay` and the others.
 
 \b
 Exit status:
@@ -50,23 +56,30 @@ def mcp(
     max_concurrent: Annotated[
         int, typer.Option(metavar="N", help="At most so many runs at once.", min=1)
     ] = 16,
+    journal: KeptAt = None,
+    durability: KeptWhen = None,
     debug: Debug = False,
 ) -> None:
     """See `HELP`."""
+    kept = when_kept(journal, durability)
     with complaints(debug=debug):
         from weft.cli.reserved import stdout_reserved
 
-        with stdout_reserved():  # importing a workflow's tools may print, and clients read stdout
-            server = _server(files, max_concurrent)
-        code = asyncio.run(_served(server, port if http else None, allow_origin or []))
+        with server_journal(journal, kept) as opened:
+            with stdout_reserved():  # importing workflows' tools may print, and clients read stdout
+                server = _server(files, max_concurrent, opened, kept)
+            code = asyncio.run(_served(server, port if http else None, allow_origin or []))
     raise typer.Exit(code)
 
 
-def _server(files: list[Path], max_concurrent: int) -> WorkflowMcpServer:
+def _server(
+    files: list[Path], max_concurrent: int, journal: Journal | None, kept: Durability | None
+) -> WorkflowMcpServer:
     from weft.workflow import load
     from weft.workflow.mcp_server import WorkflowMcpServer
 
-    return WorkflowMcpServer([load(file) for file in files], max_concurrent=max_concurrent)
+    flows = [load(file) for file in files]
+    return WorkflowMcpServer(flows, max_concurrent=max_concurrent, journal=journal, durability=kept)
 
 
 async def _served(server: WorkflowMcpServer, port: int | None, origins: list[str]) -> int:

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from weft.cli.given import run_name
+
 WorkflowFile = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="The workflow, a YAML file.", exists=True, dir_okay=False),
@@ -66,6 +68,22 @@ JournalPlace = Annotated[
         metavar="PATH",
         help="Where runs are kept, a file or postgresql://...; else WEFT_JOURNAL, else your data "
         "folder.",
+    ),
+]
+DURABILITIES = ("sync", "async", "exit", "none")
+HowDurable = Annotated[
+    str | None,
+    typer.Option(
+        "--durability",
+        metavar="HOW",
+        help="When what happens is recorded: sync, before anything follows from it; async, "
+        "soon; exit, at the end; none.",
+    ),
+]
+RunName = Annotated[
+    str | None,
+    typer.Option(
+        "--run-id", metavar="RUN", help="The run's id; else one is made.", callback=run_name
     ),
 ]
 Run = Annotated[

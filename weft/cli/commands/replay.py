@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,10 +13,10 @@ from weft.cli.commands.options import AsJson, Debug, GivenAnswers, JournalPlace,
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import ExitCode
 from weft.cli.given import pairs
+from weft.cli.runs.recorded import journal_at, stories_at
 
 if TYPE_CHECKING:
-    from weft.cli.session import UnderWay, Wishes
-    from weft.core.events import Listener
+    from weft.cli.session import Wishes
     from weft.core.ports.journal import Journal
     from weft.workflow.runs.story import Story
     from weft.workflow.unit import Unit
@@ -64,32 +62,28 @@ def replay(
     answers = pairs(answer or (), "--answer")
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.session import Wishes
-        from weft.workflow.journals import open_journal
         from weft.workflow.runs.rebuilt import rebuilt, rebuilt_or_recorded
 
         if node is None:
             story = _story(run, journal)
             code = _replayed(story, rebuilt_or_recorded(story.header, file), strict, as_json)
         else:
-            with closing(open_journal(journal)) as opened:
+            with journal_at(journal) as opened:
                 story = _story(run, journal)
                 unit = rebuilt(story.header, file)
                 wishes = Wishes(as_json, answers=answers)
-                code = asyncio.run(_forked(story, unit, node, opened, wishes))
+                code = _forked(story, unit, node, opened, wishes)
     raise typer.Exit(code)
 
 
 def _story(run: str, journal: str | None) -> Story:
     """The run in a cassette file, or in the journal."""
-    from weft.workflow.journals import open_journal
     from weft.workflow.runs.cassette_file import read_cassette
-    from weft.workflow.runs.find import find_run
-    from weft.workflow.runs.story import story_of
 
     if Path(run).suffix and Path(run).is_file():
         return read_cassette(Path(run))
-    with closing(open_journal(journal)) as opened:
-        return story_of(opened, find_run(opened, run))
+    (story,) = stories_at(journal, run)
+    return story
 
 
 def _replayed(story: Story, unit: Unit, strict: bool, as_json: bool) -> ExitCode:
@@ -108,22 +102,17 @@ def _replayed(story: Story, unit: Unit, strict: bool, as_json: bool) -> ExitCode
     return ExitCode.SUCCEEDED if found.ok else ExitCode.FAILED
 
 
-async def _forked(
-    story: Story, unit: Unit, node: str, journal: Journal, wishes: Wishes
-) -> ExitCode:
+def _forked(story: Story, unit: Unit, node: str, journal: Journal, wishes: Wishes) -> ExitCode:
     """Run a part of the recorded run again, live."""
-    from weft.cli.session import Session, budget_of
-    from weft.core.fakes import MemoryStore
-    from weft.workflow import Models
-    from weft.workflow.flow import Flow
+    from weft.cli.runs.live import run_live
     from weft.workflow.runs.fork import forked
 
-    decode = story.header.settings.get("decode")
-    store = MemoryStore() if story.header.settings.get("cache") is False else None
-    async with Models(decode=decode if isinstance(decode, str) else None) as models:
-
-        def start(listeners: Sequence[Listener]) -> UnderWay:
-            said = {"listeners": listeners, "models": models, "store": store}
-            return forked(story, unit, node, journal, settings=said)
-
-        return await Session(start, wishes, budget_of(Flow.of(unit)), journal=journal).run()
+    return asyncio.run(
+        run_live(
+            lambda settings: forked(story, unit, node, journal, settings=settings),
+            story.header,
+            unit,
+            wishes,
+            journal,
+        )
+    )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,10 +20,10 @@ from weft.cli.commands.options import (
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import MEANINGS, ExitCode
 from weft.cli.given import pairs
+from weft.cli.runs.recorded import journal_at
 
 if TYPE_CHECKING:
-    from weft.cli.session import UnderWay, Wishes
-    from weft.core.events import Listener
+    from weft.cli.session import Wishes
     from weft.core.ports.journal import Journal
     from weft.engine.cassette import Confirmation
     from weft.workflow.runs.resume import Taken
@@ -81,12 +79,11 @@ def resume(
     words = pairs(confirm or (), "--confirm")
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.session import Wishes
-        from weft.workflow.journals import open_journal
         from weft.workflow.runs.resume import WorkflowChanged, take
 
         wishes = Wishes(as_json, quiet, events, timeline, answers=answers)
         confirmed = {node: _confirmation(word) for node, word in words.items()}
-        with closing(open_journal(journal)) as opened:
+        with journal_at(journal) as opened:
             try:
                 taken = take(
                     opened, run, file=file, accept_changes=accept_changes, confirmed=confirmed
@@ -94,31 +91,27 @@ def resume(
             except WorkflowChanged as error:
                 _show(error)
                 raise
-            code = asyncio.run(_resumed(taken, opened, wishes))
+            code = _resumed(taken, opened, wishes)
     raise typer.Exit(code)
 
 
-async def _resumed(taken: Taken, journal: Journal, wishes: Wishes) -> ExitCode:
+def _resumed(taken: Taken, journal: Journal, wishes: Wishes) -> ExitCode:
     """Run the next part to its end."""
-    from weft.cli.session import Session, budget_of
-    from weft.core.fakes import MemoryStore
-    from weft.workflow import Models
-    from weft.workflow.flow import Flow
+    from weft.cli.runs.live import run_live
     from weft.workflow.runs.resume import resumed
 
-    said: Mapping[str, object] = taken.story.header.settings
-    decode = said.get("decode")
-    store = MemoryStore() if said.get("cache") is False else None
-    async with Models(decode=decode if isinstance(decode, str) else None) as models:
-
-        def start(listeners: Sequence[Listener]) -> UnderWay:
-            return resumed(taken, listeners=listeners, models=models, store=store)
-
-        try:
-            session = Session(start, wishes, budget_of(Flow.of(taken.unit)), journal=journal)
-            return await session.run()
-        finally:
-            taken.release()
+    try:
+        return asyncio.run(
+            run_live(
+                lambda settings: resumed(taken, **settings),
+                taken.story.header,
+                taken.unit,
+                wishes,
+                journal,
+            )
+        )
+    finally:
+        taken.release()
 
 
 def _show(error: Exception) -> None:

@@ -9,13 +9,16 @@ from typing import Annotated
 import typer
 
 from weft.cli.commands.options import (
+    DURABILITIES,
     AsJson,
     Deadline,
     Debug,
     Decode,
     EventsFile,
     GivenAnswers,
+    HowDurable,
     JournalPlace,
+    RunName,
     TimelineFile,
     WorkflowFile,
     one_of,
@@ -25,7 +28,6 @@ from weft.cli.exit_codes import MEANINGS
 from weft.cli.given import inputs_file as read_inputs
 from weft.cli.given import pairs, seconds
 
-DURABILITIES = ("sync", "async", "exit", "none")
 _STATUS = "\n".join(f"  {code:<5d}{meaning}" for code, meaning in MEANINGS.items())
 HELP = f"""Run a workflow.
 
@@ -70,18 +72,9 @@ def run(
             "--compare", help="Run it one node at a time first, and print the measured speed-up."
         ),
     ] = False,
-    durability: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOW",
-            help="When what happens is recorded: sync, before anything follows from it; async, "
-            "soon; exit, at the end; none.",
-        ),
-    ] = None,
+    durability: HowDurable = None,
     journal: JournalPlace = None,
-    run_id: Annotated[
-        str | None, typer.Option(metavar="RUN", help="The run's id; else one is made.")
-    ] = None,
+    run_id: RunName = None,
     metrics_port: Annotated[
         int | None,
         typer.Option(

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weft.cli.commands.options import Debug, JournalPlace, Run
 from weft.cli.complaint import complaints
-from weft.cli.given import seconds
+from weft.cli.given import run_name, seconds
+from weft.cli.runs.recorded import journal_at, stories_at
 from weft.cli.text import amount, clean
 from weft.core.ids import RunId
 
+if TYPE_CHECKING:
+    from weft.workflow.result import FlowResult
+    from weft.workflow.runs.story import Story
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Flow = Annotated[str | None, typer.Option(metavar="NAME", help="Only runs of this workflow.")]
+Limit = Annotated[int, typer.Option(metavar="N", help="At most so many.", min=1)]
 
 runs = typer.Typer(
     help="List the runs that were recorded, the latest first; or look at one.",
@@ -28,24 +34,41 @@ runs = typer.Typer(
 @runs.callback()
 def list_runs(
     context: typer.Context,
-    flow: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only runs of this workflow.")
-    ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", help="At most so many.", min=1)] = 20,
+    flow: Flow = None,
+    limit: Limit = 20,
     as_json: Json = False,
     journal: JournalPlace = None,
     debug: Debug = False,
 ) -> None:
     """List the runs that were recorded, the latest first; or look at one."""
-    if context.invoked_subcommand is not None:
+    if (command := context.invoked_subcommand) is not None:
+        if flow or journal or as_json or debug:
+            raise typer.BadParameter(f"options come behind the command: weft runs {command} ...")
         return
+    _print_list(flow, limit, as_json, journal, debug)
+
+
+@runs.command("list")
+def list_command(
+    flow: Flow = None,
+    limit: Limit = 20,
+    as_json: Json = False,
+    journal: JournalPlace = None,
+    debug: Debug = False,
+) -> None:
+    """List runs, as `weft runs` alone does."""
+    _print_list(flow, limit, as_json, journal, debug)
+
+
+def _print_list(
+    flow: str | None, limit: int, as_json: bool, journal: str | None, debug: bool
+) -> None:
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
         from weft.cli.runs.listing import print_runs, run_data
-        from weft.workflow.journals import open_journal
         from weft.workflow.runs.find import shown_standing
 
-        with closing(open_journal(journal)) as opened:
+        with journal_at(journal) as opened:
             found = [(run, shown_standing(run)) for run in opened.runs(flow=flow, limit=limit)]
         if as_json:
             typer.echo(json.dumps([run_data(*one) for one in found]))
@@ -57,23 +80,32 @@ def list_runs(
 
 @runs.command()
 def show(
-    run: Run, as_json: Json = False, journal: JournalPlace = None, debug: Debug = False
+    run: Run,
+    outputs: Annotated[bool, typer.Option("--outputs", help="Print what it came to, too.")] = False,
+    as_json: Json = False,
+    journal: JournalPlace = None,
+    debug: Debug = False,
 ) -> None:
     """Show a run: how its nodes ended, what it asks, which effects it had, what it took."""
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
-        from weft.cli.runs.showing import print_run, story_data
-        from weft.workflow.journals import open_journal
+        from weft.cli.report import print_outputs
+        from weft.cli.runs.showing import print_run, result_data, story_data
         from weft.workflow.runs.find import find_run, shown_standing
         from weft.workflow.runs.story import story_of
 
-        with closing(open_journal(journal)) as opened:
+        with journal_at(journal) as opened:
             summary = opened.summary(find_run(opened, run))
             story, standing = story_of(opened, summary.run), shown_standing(summary)
+        result = _result(story) if outputs else None
         if as_json:
-            typer.echo(json.dumps(story_data(story, summary, standing)))
+            found = story_data(story, summary, standing)
+            typer.echo(json.dumps(found | ({} if result is None else result_data(result))))
         else:
             print_run(stdout(), story, summary, standing, datetime.now(UTC))
+            if result is not None:
+                stdout().print()
+                print_outputs(stdout(), result.outputs, result.missing)
 
 
 @runs.command()
@@ -100,10 +132,9 @@ def prune(
     if not run and keep is None and older_than_s is None and size is None:
         raise typer.BadParameter("say which: RUN, --keep, --older-than or --max-bytes")
     with complaints(debug=debug, as_json=as_json):
-        from weft.workflow.journals import open_journal
         from weft.workflow.runs.find import find_run
 
-        with closing(open_journal(journal)) as opened:
+        with journal_at(journal) as opened:
             named = [find_run(opened, one) for one in run or ()]
             gone = opened.prune(
                 keep=keep, older_than_s=older_than_s, max_bytes=size, runs=named or None
@@ -127,13 +158,10 @@ def export(
 ) -> None:
     """Write a run to a file of its own, which replays anywhere: secrets were left out."""
     with complaints(debug=debug):
-        from weft.workflow.journals import open_journal
         from weft.workflow.runs.cassette_file import write_cassette
-        from weft.workflow.runs.find import find_run
-        from weft.workflow.runs.story import story_of
 
-        with closing(open_journal(journal)) as opened:
-            size = write_cassette(story_of(opened, find_run(opened, run)), file)
+        (story,) = stories_at(journal, run)
+        size = write_cassette(story, file)
         typer.echo(f"wrote {file}, {size:,} bytes")
 
 
@@ -144,20 +172,26 @@ def import_file(
         typer.Argument(metavar="FILE", help="A cassette.", exists=True, dir_okay=False),
     ],
     name: Annotated[
-        str | None, typer.Option("--as", metavar="RUN", help="Give it another id.")
+        str | None,
+        typer.Option("--as", metavar="RUN", help="Give it another id.", callback=run_name),
     ] = None,
     journal: JournalPlace = None,
     debug: Debug = False,
 ) -> None:
     """Add a run from a file that `weft runs export` wrote."""
     with complaints(debug=debug):
-        from weft.workflow.journals import open_journal
         from weft.workflow.runs.cassette_file import import_run, read_cassette
 
         story = read_cassette(file)
-        with closing(open_journal(journal)) as opened:
+        with journal_at(journal, make=True) as opened:
             run = import_run(opened, story, None if name is None else RunId(name))
         typer.echo(f"imported {clean(run)}")
+
+
+def _result(story: Story) -> FlowResult:
+    from weft.workflow.runs.outputs import result_of  # loads what reads workflows
+
+    return result_of(story)
 
 
 def _size(text: str) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from weft.cli.commands.options import AsJson, Debug, JournalPlace, Run
 from weft.cli.complaint import complaints
+from weft.cli.runs.recorded import journal_at
 
 HELP = """Predict what a recorded run would have taken under other conditions.
 
@@ -72,11 +72,10 @@ def simulate(
         from weft.cli.console import stdout
         from weft.cli.runs.prediction import prediction_data, print_advice, print_prediction
         from weft.engine import simulate as simulation
-        from weft.workflow.journals import open_journal
         from weft.workflow.runs.find import find_run
         from weft.workflow.simulating import changed, recorded
 
-        with closing(open_journal(journal)) as opened:
+        with journal_at(journal) as opened:
             found = recorded(opened, find_run(opened, run))
         change = changed(
             found,

@@ -11,6 +11,7 @@ import typer
 
 from weft.cli.commands.options import (
     DEFAULT_MODEL,
+    DURABILITIES,
     ApiKeyEnv,
     AsJson,
     BaseUrl,
@@ -19,31 +20,36 @@ from weft.cli.commands.options import (
     Debug,
     Decode,
     EventsFile,
+    HowDurable,
+    JournalPlace,
     Model,
     Quiet,
+    RunName,
     SchemaFile,
     TimelineFile,
     declared_model,
+    one_of,
 )
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import MEANINGS, ExitCode
 from weft.cli.given import inputs_file as json_file
 from weft.cli.given import loose_value, pairs, seconds, token_count
+from weft.cli.recorded import ask_settings
 
 if TYPE_CHECKING:
     from weft.cli.session import Wishes
     from weft.core.events import Listener
     from weft.reasoning.options import ThinkOptions
     from weft.reasoning.question import Question
-    from weft.reasoning.strategy import Strategy
     from weft.reasoning.thought import Thought
-    from weft.workflow.thought_run import ThoughtRun
+    from weft.workflow import FlowRun
 
 _STATUS = "\n".join(f"  {code:<5d}{meaning}" for code, meaning in MEANINGS.items())
 HELP = f"""Answer a question by thinking about it: samples and votes, threads that fork and join.
 
 A strategy spends more than one model call on the question, side by side where it can, within a
-budget of tokens. What it needed and why it ended is printed with the answer.
+budget of tokens. What it needed and why it ended is printed with the answer. The run is recorded:
+`weft resume` goes on with it, `weft replay` repeats it, and `weft runs` shows it.
 
 \b
   weft think --list
@@ -127,6 +133,9 @@ def think(
     as_json: AsJson = False,
     events: EventsFile = None,
     timeline: TimelineFile = None,
+    durability: HowDurable = None,
+    journal: JournalPlace = None,
+    run_id: RunName = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -139,6 +148,7 @@ def think(
     if question is None:
         raise typer.BadParameter("give a question, or --list", param_hint="QUESTION")
     deadline_s = None if deadline is None else seconds(deadline)
+    kept = None if durability is None else one_of(durability, DURABILITIES, "--durability")
     given: dict[str, Any] = {
         "width": width,
         "budget": None if budget is None else token_count(budget),
@@ -160,7 +170,17 @@ def think(
         from weft.workflow.strategy_settings import settings_here
 
         given["settings"] = settings_here(strategy, given["settings"])
-        wishes = Wishes(as_json, quiet, events, timeline, concurrency, deadline_s)
+        wishes = Wishes(
+            as_json,
+            quiet,
+            events,
+            timeline,
+            concurrency,
+            deadline_s,
+            journal=journal,
+            durability=kept,
+            run=run_id,
+        )
         asked = Question(
             question,
             system,
@@ -192,46 +212,51 @@ class _Thinking:
         self._options = options
         self._question = question
         self._trace = trace
-        self._run: ThoughtRun | None = None
+        self._run: FlowRun | None = None
 
     async def answer(self, model: str | Mapping[str, Any], wishes: Wishes) -> ExitCode:
         """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
-        from weft.cli.session import Session, check_writable
+        from weft.cli.session import Session, check_writable, journal_for
         from weft.cli.threads.report import ThoughtReport
         from weft.cli.threads.view import ThreadView
-        from weft.reasoning.strategies import make_strategy
-        from weft.workflow.models import Models
+        from weft.workflow import Models
+        from weft.workflow.thinking import thought_flow
 
-        async with Models() as models:
-            strategy = make_strategy(self._strategy, models.of(model), self._options)
-            if self._trace is not None:
-                check_writable(self._trace)  # better now than afterwards
+        asked = thought_flow(self._question, self._strategy, self._options, model)
+        asked.flow.check()
+        if self._trace is not None:
+            check_writable(self._trace)  # better now than afterwards
+        with journal_for(asked.flow, wishes) as journal:
+            async with Models() as models:
 
-            def start(listeners: Sequence[Listener]) -> ThoughtRun:
-                self._run = self._started(strategy, wishes, listeners)
-                return self._run
+                def start(listeners: Sequence[Listener]) -> FlowRun:
+                    settings = ask_settings(wishes, journal, listeners)
+                    self._run = asked.start(models, settings)
+                    return self._run
 
-            report = ThoughtReport(self._strategy, self._thought)
-            session = Session(start, wishes, view=ThreadView, report=report, ending=self._write)
-            return await session.run()
-
-    def _started(
-        self, strategy: Strategy, wishes: Wishes, listeners: Sequence[Listener]
-    ) -> ThoughtRun:
-        from weft.workflow.question_run import AskSettings
-        from weft.workflow.thought_run import ThoughtRun
-
-        settings = AskSettings(listeners, wishes.concurrency, wishes.deadline_s)
-        return ThoughtRun(strategy, self._question, settings)
+                session = Session(
+                    start,
+                    wishes,
+                    view=ThreadView,
+                    report=ThoughtReport(self._strategy, self._thought),
+                    ending=self._write,
+                    journal=journal,
+                )
+                return await session.run()
 
     def _thought(self) -> Thought | None:
-        if self._run is None or not self._run.outcome.ok:
+        from weft.core.errors import ReasoningError
+        from weft.workflow.thinking import thought_of
+
+        try:
+            return None if self._run is None else thought_of(self._run, self._strategy)
+        except ReasoningError:
             return None
-        return self._run.thought
 
     def _write(self) -> None:
         """Write the tree of threads, where that is asked for, or why there is none."""
         from weft.cli.threads.trace_file import write_failure, write_trace
+        from weft.workflow.question_flow import why_not
 
         if self._trace is None:
             return
@@ -239,5 +264,5 @@ class _Thinking:
         if thought is not None:
             write_trace(self._trace, self._strategy, question, thought)
         else:
-            why = "nothing was asked" if self._run is None else self._run.why_not
+            why = "nothing was asked" if self._run is None else why_not(self._run)
             write_failure(self._trace, self._strategy, question, why)

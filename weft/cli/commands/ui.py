@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 HELP = """Show the recorded runs in the browser, also while another process executes them.
 
 The page lists runs, draws the graph and the timeline of each, opens every node down to its prompt
-and the tokens as they stream, compares two runs, answers questions and cancels. It is for this
-machine only, and for whoever has the address: there is a key in it.
+and the tokens as they stream, compares two runs, answers questions, says what became of calls that
+nobody knows the end of, and cancels. It is for this machine only, and for whoever has the address:
+there is a key in it.
 
 Ctrl-C ends it; the runs go on.
 

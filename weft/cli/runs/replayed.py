@@ -18,7 +18,8 @@ def print_replay(console: Console, run: str, found: Replay) -> None:
         unsaid = f"; {amount(len(found.open), 'node')} had not ended" if found.open else ""
         console.print(f"identical: {nodes}{unsaid}", style="bold green")
         return
-    line = Text(f"{clean(run)} comes out differently", "bold red").append(f"; {nodes} the same")
+    what = "comes out differently" if found.differences else "asks otherwise"
+    line = Text(f"{clean(run)} {what}", "bold red").append(f"; {nodes} the same")
     console.print(line, soft_wrap=True)
     for drift in found.drifts[:_MOST]:
         line = Text("asked otherwise  ", "yellow").append(clean(str(drift)), "default")

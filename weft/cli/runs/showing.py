@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -22,6 +23,9 @@ from weft.core.ports.journal import RunSummary
 from weft.engine.cassette import OnceCall, once_calls
 from weft.engine.trace import NodeTrace
 from weft.workflow.runs.story import Story
+
+if TYPE_CHECKING:
+    from weft.workflow.result import FlowResult
 
 _LONGEST_INPUT = 200
 
@@ -68,6 +72,11 @@ def story_data(story: Story, summary: RunSummary, standing: str) -> dict[str, ob
         "wall_s": story.trace.wall_s,
         "bytes": stored_bytes(story),
     }
+
+
+def result_data(result: FlowResult) -> dict[str, object]:
+    """What the run came to as the JSON document has it."""
+    return {"outputs": plain(result.outputs), "missing": dict(result.missing)}
 
 
 def stored_bytes(story: Story) -> int:

@@ -84,7 +84,8 @@ class MemoryJournal:
                 post.taken = False
             return _MemoryClaim(kept)
 
-    def append(self, run: RunId, records: Sequence[Record]) -> None:
+    def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
+        del wait  # there is nobody to wait for
         texts = [encode(record) for record in records]
         with self._lock:
             kept = self._kept(run)
@@ -128,7 +129,8 @@ class MemoryJournal:
             self._kept(run).post.append(_Post(text))
             self._version += 1
 
-    def letters(self, run: RunId) -> Sequence[Letter]:
+    def letters(self, run: RunId, *, wait: bool = True) -> Sequence[Letter]:
+        del wait
         with self._lock:
             waiting = [post for post in self._kept(run).post if not post.taken]
             for post in waiting:

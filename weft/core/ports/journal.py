@@ -66,7 +66,8 @@ class Letter:
 
     answer   `value` for the question of `node`
     cancel   end `node`, or the run (None); `value` is the reason
-    confirm  `value` says of a call of `node` that nobody knows the end of: "done" or "repeat"
+    confirm  `value` says of a call of `node` that nobody knows the end of what became of it:
+             {"call": seq of its record, "said": "done" or "repeat", "value": what it returned}
     """
 
     kind: Literal["answer", "cancel", "confirm"]
@@ -95,7 +96,9 @@ class Journal(Protocol):
 
     @property
     def quick(self) -> bool:
-        """Whether `append` takes so little time that an event loop may well wait for it."""
+        """Whether `append` and `letters` take so little time, when they do not wait for others,
+        that an event loop may well do them itself.
+        """
 
     def begin(self, header: RunHeader) -> Claim:
         """Open a new run. Raises: `RunExists` when there is one of this id."""
@@ -103,11 +106,12 @@ class Journal(Protocol):
     def claim(self, run: RunId) -> Claim:
         """Take a run that is there, to go on with it. Raises: `RunBusy`, `UnknownReference`."""
 
-    def append(self, run: RunId, records: Sequence[Record]) -> None:
+    def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
         """Add `records` in order: all or none, and not lost by the death of the process.
 
         The run must have been begun or claimed with this object. A `RunResumed` begins the part
-        that it names. What failed may be tried again: nothing of it was added.
+        that it names. What failed may be tried again: nothing of it was added. Without `wait` a
+        quick journal raises a retryable `StoreError` at once where somebody else is writing.
         """
 
     def header(self, run: RunId) -> RunHeader:
@@ -126,13 +130,18 @@ class Journal(Protocol):
         """
 
     def version(self) -> int:
-        """A number that differs when anything was written since it was last asked for."""
+        """A number that differs when anything was written since it was last asked for.
+
+        While another thread uses the journal it may be the old one. It never waits.
+        """
 
     def send(self, run: RunId, letter: Letter) -> None:
         """Leave a letter for whoever has the run, or will have it."""
 
-    def letters(self, run: RunId) -> Sequence[Letter]:
+    def letters(self, run: RunId, *, wait: bool = True) -> Sequence[Letter]:
         """Take the letters of a run, in the order they were sent; each is given out once.
+
+        `wait` as in `append`.
 
         Whoever claims the run later gets those again of which no record says that they were heeded:
         that their node was answered or ended, or that the run did.

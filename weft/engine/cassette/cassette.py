@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, get_args
 
-from weft.core.calls import CallEvent, CallId, ModelCalled, ModelTold, ToolCalled, ToolsListed
+from weft.core.calls import (
+    CallEvent,
+    CallId,
+    ModelAnswered,
+    ModelCalled,
+    ModelTold,
+    ToolCalled,
+    ToolReturned,
+    ToolsListed,
+)
 from weft.core.errors import CassetteMiss
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
@@ -19,6 +28,7 @@ from weft.engine.cassette.digest import canonical_text, request_digest, tool_dig
 from weft.engine.cassette.drift import Drift, model_changes, tool_changes
 from weft.engine.cassette.memory import CallMemory, OnceMemory
 from weft.engine.cassette.redaction import Redactor
+from weft.engine.cassette.together import Together
 from weft.engine.place import Place
 
 _Kind = type[ToolCalled] | type[ModelCalled]
@@ -51,6 +61,7 @@ class Cassette:
         self._told: dict[str, Any] = {}
         self._listed: dict[str, tuple[ToolSpec, ...]] = {}
         self._ids = CallIds()
+        self._together = Together()
         self._played: set[tuple[NodeId, int, CallId]] = set()
         for record in records:
             self._take(record)
@@ -102,6 +113,10 @@ class Cassette:
         """The tools that the server `source` had; None where nobody asked."""
         return self._listed.get(source)
 
+    def given_s(self, ended: ModelAnswered | ToolReturned) -> float:
+        """The second of the run at which the end of a call is given."""
+        return self._together.at_s(ended)
+
     def left(self) -> tuple[Drift, ...]:
         """Recorded calls that came to an end and have not been played: the program makes none."""
         return tuple(
@@ -114,6 +129,7 @@ class Cassette:
 
     def _take(self, record: Record) -> None:
         self.ended_s = max(self.ended_s, record.at_s)
+        self._together.take(record)
         if isinstance(record, ModelTold):
             question = self._redactor.restore(record.question)
             self._told[_asked(record.model, question)] = self._redactor.restore(record.answer)

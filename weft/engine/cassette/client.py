@@ -5,12 +5,12 @@ Knows no journal: calls pass through here on their way.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
 from weft.core.calls import CallId, ModelAnswered, ModelCalled, ModelStreamed, ModelTold
-from weft.core.errors import Failure, ModelOverloaded, convert
+from weft.core.errors import Failure, ModelError, ModelOverloaded, convert
 from weft.core.ids import NodeId
 from weft.core.ports import (
     Capabilities,
@@ -193,23 +193,29 @@ class _Warming(RecordingClient):
 class _Tokenizing(RecordingClient):
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
         assert isinstance(self._inner, Tokenizing)
-        ids = await self._inner.encode(text, special=special)
-        return await self._told(("encode", text, special), ids)
+        asked = self._inner.encode(text, special=special)
+        return await self._answer(("encode", text, special), asked)
 
     async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
         assert isinstance(self._inner, Tokenizing)
-        ids = await self._inner.encode_chat(messages)
-        return await self._told(("encode_chat", messages), ids)
+        return await self._answer(("encode_chat", messages), self._inner.encode_chat(messages))
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
         assert isinstance(self._inner, Tokenizing)
-        text = await self._inner.decode(token_ids)
-        return await self._told(("decode", token_ids), text)
+        return await self._answer(("decode", token_ids), self._inner.decode(token_ids))
 
     async def special_token(self, text: str) -> int | None:
         assert isinstance(self._inner, Tokenizing)
-        token = await self._inner.special_token(text)
-        return await self._told(("special_token", text), token)
+        return await self._answer(("special_token", text), self._inner.special_token(text))
+
+    async def _answer(self, question: tuple[Any, ...], asked: Awaitable[T]) -> T:
+        """What the client says; that it cannot is written down too, for the program goes on."""
+        try:
+            answer = await asked
+        except ModelError as error:
+            await self._told(question, error.failure())
+            raise
+        return await self._told(question, answer)
 
 
 _PORTS: Final[Mapping[type, type]] = {

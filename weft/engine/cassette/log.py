@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, get_args
 
 from weft.core.calls import CallEvent, CallId, ModelTold, ToolsListed
+from weft.core.codec import opaque_in
 from weft.core.events import NodeFinished, NodeStarted, RunFinished
 from weft.core.ids import NodeId, RunId, in_any_attempt
 from weft.core.ports.journal import Record
@@ -105,10 +106,7 @@ class CallLog:
             if record.attempt == 1 and not record.digest:
                 self._unrecalled.add(record.node)
         elif isinstance(record, NodeFinished):
-            # It is recalled as a whole; and where it is worked on again, that is done afresh. But
-            # while the run goes on, what is never recalled is done again as it was done.
-            if record.node not in self._unrecalled or not record.outcome.ok:
-                self._past.forget(record.node)
+            self._ended(record)
         elif isinstance(record, RunFinished):
             for node in self._unrecalled:
                 self._past.forget(node)
@@ -119,6 +117,15 @@ class CallLog:
         elif isinstance(record, get_args(CallEvent)):
             self._past.add(record)
             self._past_once.add(record)
+
+    def _ended(self, record: NodeFinished) -> None:
+        # It is recalled as a whole; and where it is worked on again, that is done afresh. But while
+        # the run goes on, what is never recalled is done again as it was done: so is a node with a
+        # value that the record has no more than a likeness of.
+        if opaque_in(record.outcome.value) is not None:
+            self._unrecalled.add(record.node)
+        if record.node not in self._unrecalled or not record.outcome.ok:
+            self._past.forget(record.node)
 
 
 def _anywhere(where: str) -> str:

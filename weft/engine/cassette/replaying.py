@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from weft.core.calls import ModelAnswered, ToolReturned
-from weft.core.errors import CassetteMiss, ModelOverloaded, WeftError
+from weft.core.errors import CassetteMiss, Failure, ModelOverloaded, WeftError
 from weft.core.ports import (
     Capabilities,
     Clock,
@@ -72,7 +72,7 @@ class ReplayingTools:
         known = self._player.cassette.tool(_here(f"the tool {name}"), name, arguments)
         if not isinstance(known.ended, ToolReturned):
             raise await self._player.cut_off(name)
-        await self._player.until(known.ended.at_s)
+        await self._player.until(self._player.cassette.given_s(known.ended))
         if known.ended.failure is not None:
             raise raised(known.ended.failure)
         return known.ended.value
@@ -129,7 +129,7 @@ class ReplayingClient:
     async def _end(self, known: Known, what: str) -> ModelEvent:
         if not isinstance(known.ended, ModelAnswered):
             raise await self._player.cut_off(what)
-        await self._player.until(known.ended.at_s)
+        await self._player.until(self._player.cassette.given_s(known.ended))
         if known.ended.failure is not None:
             error = raised(known.ended.failure)
             if isinstance(error, ModelOverloaded):
@@ -157,16 +157,22 @@ class _Tokenizing(ReplayingClient):
         return self._ids(("encode_chat", messages))
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
-        text: str = self._player.cassette.told(self._name, ("decode", token_ids))
+        text: str = self._told(("decode", token_ids))
         return text
 
     async def special_token(self, text: str) -> int | None:
-        token: int | None = self._player.cassette.told(self._name, ("special_token", text))
+        token: int | None = self._told(("special_token", text))
         return token
 
     def _ids(self, question: tuple[Any, ...]) -> tuple[int, ...]:
-        ids: tuple[int, ...] = self._player.cassette.told(self._name, question)
+        ids: tuple[int, ...] = self._told(question)
         return ids
+
+    def _told(self, question: tuple[Any, ...]) -> Any:
+        answer = self._player.cassette.told(self._name, question)
+        if isinstance(answer, Failure):
+            raise raised(answer)
+        return answer
 
 
 _PORTS: Final[Mapping[type, type]] = {

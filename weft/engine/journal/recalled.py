@@ -5,7 +5,7 @@ Knows no journal: it is given the records, in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from weft.core.events import (
     HumanAnswered,
     JoinDecided,
     NodeFinished,
+    NodeInfo,
     NodeRerouted,
     NodeRetrying,
     NodeSpent,
@@ -28,20 +29,30 @@ from weft.core.ids import NodeId
 from weft.core.ports import Entry
 from weft.core.ports.journal import Numbered, Record
 from weft.core.values import Usage
-from weft.engine.recall import Recalled
+from weft.engine.recall import Recalled, Within
 
 T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Child:
+    """A node that another appended, in which of its attempts, and whether that did without it."""
+
+    info: NodeInfo
+    born: int
+    tolerated: bool = False
 
 
 @dataclass(slots=True)
 class _Node:
     """What is known of one node.
 
-    `before`: what it and all inside it consumed in attempts that are over; `own`: what it consumed
-    itself since then; `children`: those that it appended since then; `items`: how many of them it
-    offered to streaming edges.
+    `before`: what it and all inside it consumed in attempts that are over, `past` what it appended
+    in them; `own`: what it consumed itself since then; `children`: those that it appended since
+    then, `grown` at last; `items`: how many of them it offered to streaming edges.
     """
 
+    parent: NodeId | None = None
     digest: str = ""
     attempt: int = 0
     outcome: Outcome | None = None
@@ -50,7 +61,9 @@ class _Node:
     total: Usage = field(default_factory=Usage)
     failed_attempts: int = 0
     gave_up: Failure | None = None
-    children: dict[NodeId, None] = field(default_factory=dict)
+    children: dict[NodeId, _Child] = field(default_factory=dict)
+    past: dict[NodeId, _Child] = field(default_factory=dict)
+    grown: GraphGrew | None = None
     items: int = 0
     answers: dict[int, list[Any]] = field(default_factory=dict)
     asked: int = 0
@@ -65,8 +78,9 @@ class RecordedRecall:
     restore  puts back into a value what was taken out of its record
 
     While the run had not ended, everything that ended is recalled, failures too. When it had, what
-    failed or was cancelled is tried again. What was cancelled with the whole run is always. A value
-    that the record has only a likeness of is never recalled; `inexact` names such nodes.
+    failed or was cancelled is tried again, with the nodes around it where the run did not get over
+    it. What was cancelled with the whole run is always. A value that the record has only a likeness
+    of is never recalled; `inexact` names such nodes.
     """
 
     def __init__(
@@ -82,6 +96,7 @@ class RecordedRecall:
         self._skip = skip
         self._restore = restore
         self._ended = False
+        self._around: set[NodeId] = set()
         last, self._last_s = 0, 0.0
         for numbered in records:
             last = numbered.part
@@ -104,12 +119,14 @@ class RecordedRecall:
         if outcome is None:
             if not known.failed_attempts:
                 return None
-            return Recalled(None, known.before, known.failed_attempts, known.gave_up)
-        if self._ended and outcome.status in ("failed", "cancelled"):
+            inside = self._inside(known.past)
+            return Recalled(None, known.before, known.failed_attempts, known.gave_up, inside)
+        if self._ended and (outcome.status in ("failed", "cancelled") or node in self._around):
             return None
         if opaque_in(outcome.value) is not None:
             return None
-        return Recalled(self._restored(outcome), known.total, whole=_whole(known, outcome))
+        inside, whole = self._inside(known.past, known.children), _whole(known, outcome)
+        return Recalled(self._restored(outcome), known.total, inside=inside, whole=whole)
 
     def winners(self, node: NodeId, among: Collection[NodeId]) -> tuple[NodeId, ...] | None:
         known = self._nodes.get(node)
@@ -136,19 +153,38 @@ class RecordedRecall:
             case NodeRetrying() | NodeRerouted(instead=True):
                 self._attempt_over(self._node(record.node), record)
             case GraphGrew():
-                _grow(self._node(record.parent), record)
-            case JoinDecided(node=node, winners=winners):
-                self._node(node).decided.append(winners)
+                self._grow(self._node(record.parent), record)
+            case JoinDecided():
+                _decide(self._node(record.node), record)
             case HumanAnswered(node=node, value=value):
                 _answer(self._node(node), value)
             case RunFinished() | RunResumed():
                 self._ended = isinstance(record, RunFinished)
+                missed = record.missed if isinstance(record, RunFinished) else ()
+                self._around = {scope for node in missed for scope in self._scopes(node)}
 
     def _node(self, node: NodeId) -> _Node:
         found = self._nodes.get(node)
         if found is None:
             found = self._nodes[node] = _Node()
         return found
+
+    def _grow(self, node: _Node, event: GraphGrew) -> None:
+        spared = event.join == "best_effort"
+        for info in event.nodes:
+            node.children[info.id] = _Child(info, node.attempt, spared)
+            self._node(info.id).parent = event.parent
+        if event.results is not None:
+            node.grown = event
+        if event.items:
+            node.items = len(event.results or ())
+
+    def _scopes(self, node: NodeId) -> Iterator[NodeId]:
+        """The nodes that `node` is inside."""
+        known = self._nodes.get(node)
+        while known is not None and known.parent is not None:
+            yield known.parent
+            known = self._nodes.get(known.parent)
 
     def _finish(self, node: _Node, event: NodeFinished) -> None:
         if event.run_ended or (event.recalled and node.digest == event.digest and node.outcome):
@@ -167,6 +203,7 @@ class RecordedRecall:
             return
         node.before = self._consumed(node)
         node.own = Usage()
+        node.past.update(node.children)
         node.children.clear()
         node.failed_attempts = node.attempt
         if isinstance(event, NodeRerouted):
@@ -177,6 +214,22 @@ class RecordedRecall:
         for child in node.children:
             total += self._nodes[child].total if child in self._nodes else Usage()
         return total
+
+    def _inside(self, *appended: Mapping[NodeId, _Child]) -> tuple[Within, ...]:
+        """What was appended, and what that had appended in turn, parents first."""
+        found: list[Within] = []
+        doubtful = [child for children in appended for child in children.values()][::-1]
+        while doubtful:
+            child = doubtful.pop()
+            known = self._nodes.get(child.info.id)
+            if known is None or known.outcome is None:
+                continue
+            # Of those that were cancelled, only what somebody did without is recalled.
+            spared = child.tolerated or known.outcome.status == "cancelled"
+            outcome = self._restored(known.outcome)
+            found.append(Within(child.info, child.born, outcome, spared))
+            doubtful += [*known.past.values(), *known.children.values()][::-1]
+        return tuple(found)
 
     def _restored(self, value: T) -> T:
         return value if self._restore is None else self._restore(value)
@@ -189,16 +242,20 @@ def _start(node: _Node, event: NodeStarted) -> None:
         return  # in the same part
     if event.attempt == 1 or event.digest != node.digest:
         node.before, node.failed_attempts = Usage(), event.attempt - 1
+        node.past.clear()
     node.digest = event.digest
     node.outcome = node.gave_up = None
     node.own = Usage()
     node.children.clear()
 
 
-def _grow(node: _Node, event: GraphGrew) -> None:
-    node.children.update(dict.fromkeys(info.id for info in event.nodes))
-    if event.items:
-        node.items = len(event.results or ())
+def _decide(node: _Node, event: JoinDecided) -> None:
+    node.decided.append(event.winners)
+    grown = node.grown
+    if grown is not None and set(event.winners) <= set(grown.results or ()):
+        for info in grown.nodes:
+            if info.id in node.children:
+                node.children[info.id].tolerated = True
 
 
 def _spend(node: _Node, event: NodeSpent) -> None:

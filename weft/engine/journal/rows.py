@@ -11,6 +11,7 @@ from weft.core.codec import decode, decode_all
 from weft.core.codec.reader import Get
 from weft.core.errors import StoreError
 from weft.core.events import RunResumed
+from weft.core.ids import NodeId
 from weft.core.ports.journal import Letter, Numbered, RunHeader
 from weft.engine.journal.blobs import digest_of, named, unpacked, unsealed, verified
 
@@ -18,6 +19,12 @@ Fetch = Callable[[bytes], bytes | None]
 """What is stored under a digest, if anything is."""
 Batch = tuple[int, int, bytes]
 """The number of its last record, the part that wrote its first, and the sealed records."""
+
+A_WORD = ""
+"""Where the row of a letter has its node, if it is a word on a call: no end of a node settles it.
+
+Nor does the run's, unless it succeeded: it is for whoever resumes the run.
+"""
 
 _CACHED_CHARACTERS = 1 << 23
 
@@ -50,6 +57,11 @@ def header_in(stored: bytes, get: Get) -> RunHeader:
     """A header. Raises: `StoreError`."""
     header: RunHeader = decode(unsealed(stored), get)
     return header
+
+
+def node_of(letter: Letter) -> NodeId | None:
+    """What the row of a letter has as its node."""
+    return NodeId(A_WORD) if letter.kind == "confirm" else letter.node
 
 
 def letter_in(stored: bytes) -> Letter:

@@ -96,6 +96,7 @@ class Nodes:
             retry=retry,
             fallback=fallback,
             default=info.id if script.default else MISSING,
+            on_failure="skip" if info.may_fail else "fail",
             resource=info.resource,
             weight=info.weight,
         )

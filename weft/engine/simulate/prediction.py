@@ -98,7 +98,7 @@ def _one(recording: Recording, change: Change, listeners: Iterable[Listener]) ->
     player = Player(recording, change, times, listeners)
     wall_s = player.play()
     scheduler = player.scheduler
-    status, reasons = verdict(scheduler.states, player.graph.keep, scheduler.ended_by)
+    status, reasons, _ = verdict(scheduler.states, player.graph.keep, scheduler.ended_by)
     failed = _failed(player)
     nodes = len(scheduler.states)
     return Simulated(change.seed, status, wall_s, player.usage, nodes, failed, tuple(reasons))

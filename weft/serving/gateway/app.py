@@ -69,7 +69,7 @@ class GatewayApp:
                 allow_origins=options.origins,
                 allow_methods=["GET", "POST"],
                 allow_headers=_OWN_HEADERS,
-                expose_headers=["x-request-id"],
+                expose_headers=["x-request-id", "x-weft-run"],
             )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -66,6 +66,8 @@ class ChatEndpoint:
         exchange.model = served.name
         self._check(body)
         extra = further_fields({**raw, "stream": bool(body.stream)}, served.fields)
+        if served.runs:
+            extra["began"] = exchange.runs.append
         options = body.stream_options
         requests = requests_of(body, extra, timeout_s)
         served.check(requests[0])

@@ -103,7 +103,8 @@ class Door:
             if message["type"] == "http.response.start":
                 exchange.status = message["status"]
                 last = [(b"connection", b"close")] if self.closed else []
-                message["headers"] = [*message.get("headers", []), *extra, *last]
+                runs = [(b"x-weft-run", run.encode("ascii")) for run in exchange.runs]
+                message["headers"] = [*message.get("headers", []), *extra, *runs, *last]
             await send(message)
 
         return sending

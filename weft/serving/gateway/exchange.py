@@ -18,7 +18,8 @@ _KEY = "weft.exchange"
 class Exchange:
     """`status` is 0 until the response begins; `error` says for ourselves what went wrong.
 
-    `model` is one that is served, or empty. `gone`: the client hung up before the end.
+    `model` is one that is served, or empty. `runs` are the ids of those behind the answer that are
+    recorded. `gone`: the client hung up before the end.
     """
 
     id: str
@@ -30,6 +31,7 @@ class Exchange:
     gone: bool = False
     started_s: float = field(default_factory=time.perf_counter)
     seconds: float = 0.0
+    runs: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:

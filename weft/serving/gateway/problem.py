@@ -24,6 +24,7 @@ from weft.core.errors import (
     ModelUnavailable,
     NodeTimeout,
     ServeError,
+    StoreError,
     WeftError,
 )
 
@@ -99,6 +100,7 @@ _RULES = (
     _Rule(ModelOutputError, 502, _OURS, "bad_output", "a model's output does not fit"),
     _Rule(ModelUnavailable, 502, _OURS, "unavailable", "a model cannot be reached, or broke off"),
     _Rule(ServeError, 503, _OURS, "unavailable", "a model server does not run"),
+    _Rule(StoreError, 503, _OURS, "unavailable", "what is kept on disk cannot be used"),
     _Rule(Cancelled, 503, _OURS, "cancelled", "the run was cancelled"),
     _Rule(ModelTimeout, 504, "timeout_error", "timeout", _LATE),
     _Rule(DeadlineExceeded, 504, "timeout_error", "timeout", _LATE),

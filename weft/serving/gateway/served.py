@@ -14,7 +14,8 @@ class Served:
 
     They are passed on in `ModelRequest.extra`. `created` is when it came, in Unix seconds.
     `priors`: limits on what schemas of callers put into an answer before the model has written any
-    of it; None: they are not looked at.
+    of it; None: they are not looked at. `runs`: behind an answer is a run; where that is recorded,
+    the client calls the function `ModelRequest.extra["began"]` with its id.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Served:
     description: str = ""
     created: int = 0
     priors: PriorLimits | None = None
+    runs: bool = False
 
     def card(self) -> dict[str, object]:
         """The model as `/v1/models` lists it."""

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _HINT: Final = "pip install 'weft[otel]'"
-_FLUSH_MS: Final = 5_000
 
 
 class Tracing:
     """The spans of runs, exported. `listener()` makes one listener for each run.
 
+    What has not been sent when the process ends is sent then.
     Raises: `BuildError` for an exporter that there is not, or when the packages are missing.
     """
 
@@ -39,9 +39,8 @@ class Tracing:
         except ModuleNotFoundError as error:
             raise BuildError(f"spans need {error.name}", hint=_HINT) from error
         provider = trace.get_tracer_provider()
-        self._own: TracerProvider | None = None
         if isinstance(provider, trace.ProxyTracerProvider):  # nobody has set one
-            self._own = provider = _provider(env)
+            provider = _provider(env)
         self._tracer = provider.get_tracer("weft", version("weft"))
         carried = {key.lower(): env[key] for key in ("TRACEPARENT", "TRACESTATE") if key in env}
         self._inside = propagate.extract(carried) if carried else None
@@ -56,12 +55,6 @@ class Tracing:
         current = context.get_current()  # empty where no span is open
         inside = current if current or self._inside is None else self._inside
         return Spans(self._tracer, inside=inside, content=self._content)
-
-    def close(self) -> None:
-        """Send what has not been sent, within five seconds; the end of the process does so, too."""
-        if self._own is not None:
-            self._own.force_flush(_FLUSH_MS)
-            self._own.shutdown()
 
 
 def wanted(environment: Mapping[str, str] | None = None) -> bool:

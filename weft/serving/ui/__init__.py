@@ -1,6 +1,6 @@
 """A web page that shows the runs of a journal, live, to the person at this machine.
 
-UiServer(journal)   binds to loopback, serves, and stops; its `url` has the key in it
+UiServer(journal, find)   binds to loopback, serves, and stops; its `url` has the key in it
 
 Reads the journal port and leaves letters; knows neither workflows nor what runs them.
 """

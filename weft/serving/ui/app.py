@@ -14,15 +14,16 @@ from weft.core.ports.journal import Journal
 from weft.serving.ui.assets import Assets
 from weft.serving.ui.changes import Changes
 from weft.serving.ui.door import Door
+from weft.serving.ui.effects import Effects, Find
 from weft.serving.ui.key import Key
 from weft.serving.ui.letters import Letters
 from weft.serving.ui.problem import Refused, problem_of
 from weft.serving.ui.runs import Runs
 
 
-def application(journal: Journal, changes: Changes, key: Key, port: int) -> ASGIApp:
+def application(journal: Journal, find: Find, changes: Changes, key: Key, port: int) -> ASGIApp:
     """Everything behind the door of a server on `port`."""
-    runs, assets = Runs(journal), Assets()
+    runs, effects, assets = Runs(journal), Effects(journal, find), Assets()
     routes = [
         Route("/api/changes", changes.stream),
         Route("/api/runs", runs.all),
@@ -30,7 +31,8 @@ def application(journal: Journal, changes: Changes, key: Key, port: int) -> ASGI
         Route("/api/records", runs.records),
         Route("/api/details", runs.details),
         Route("/api/text", runs.text),
-        Route("/api/letters", Letters(journal).take, methods=["POST"]),
+        Route("/api/unsettled", effects.all),
+        Route("/api/letters", Letters(journal, effects).take, methods=["POST"]),
         Route("/{name:path}", assets.file),
     ]
     handlers = {

@@ -20,6 +20,7 @@ from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal, Letter
 from weft.core.values import JsonSchema
 from weft.serving.ui.asked import run_of
+from weft.serving.ui.effects import Effects
 from weft.serving.ui.problem import Refused
 from weft.serving.ui.reply import Reply
 
@@ -32,21 +33,23 @@ _LONGEST_MESSAGE: Final = 300
 class Letters:
     """The endpoint that takes letters."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, effects: Effects) -> None:
         self._journal = journal
+        self._effects = effects
 
     async def take(self, request: Request) -> Reply:
         """Take one: 202 when it is in the journal.
 
         {"kind": "answer", "node": N, "question": seq of the question, "value": ...}
         {"kind": "cancel", "node": N or null, "value": a reason or null}
-        {"kind": "confirm", "node": N, "value": "done" or "repeat"}
+        {"kind": "confirm", "node": N, "call": seq of the call, "value": "done" or "repeat",
+         "returned": what a call that is done gave back; null where that is left out}
         """
         run, body = run_of(request), await _body(request)
         await asyncio.to_thread(self._send, run, body)
         return Reply({"sent": True}, 202)
 
-    def _send(self, run: RunId, body: Mapping[str, Any]) -> None:
+    def _send(self, run: RunId, body: dict[str, Any]) -> None:
         self._journal.header(run)  # raises for a run that is not there
         node = _node(body)
         match body.get("kind"):
@@ -55,8 +58,8 @@ class Letters:
                 letter = Letter("answer", node, body["value"])
             case "cancel":
                 letter = Letter("cancel", node, _reason(body.get("value")))
-            case "confirm" if node is not None and body.get("value") in ("done", "repeat"):
-                letter = Letter("confirm", node, body["value"])
+            case "confirm":
+                letter = self._effects.letter(run, node, body)
             case _:
                 raise Refused(400, "the letter is none that a run understands")
         self._journal.send(run, letter)
@@ -101,7 +104,7 @@ def _reason(value: object) -> str:
     return value[:_LONGEST_REASON] if isinstance(value, str) and value else "cancelled in the page"
 
 
-async def _body(request: Request) -> Mapping[str, Any]:
+async def _body(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise Refused(415, "a letter is JSON")
     content = bytearray()

@@ -13,6 +13,7 @@ from graphlib import TopologicalSorter
 from weft.core.errors import BuildError, ToolError, TypeMismatch
 from weft.core.schema import at, mismatch
 from weft.core.values import JsonSchema, ToolSpec
+from weft.workflow.check.acting import check_agent
 from weft.workflow.check.arguments import Parameters, check_arguments, check_call
 from weft.workflow.check.decoding import check_decode
 from weft.workflow.check.infer import INTEGER, LIST, STRING, element, infer, is_part
@@ -253,6 +254,7 @@ class Types:
             if source_of(self._unit, tool) != (tool, ""):  # a server stands for all it has
                 self._spec(tool, (*path, "tools", index))
         check_think(self._unit, step, path)
+        check_agent(self._unit, step, path)
         check_decode(self._unit, step, path)
 
     def _choice(self, step: ToolNode, index: int, path: Path) -> ToolSpec:
@@ -296,7 +298,7 @@ def _always(schema: JsonSchema | None) -> Callable[[], JsonSchema | None]:
 
 def _model(step: ModelNode) -> JsonSchema:
     one: JsonSchema = step.output_schema or STRING
-    if step.tools:
+    if step.tools and step.agent is None:
         call = {"type": "object", "properties": {"name": STRING, "arguments": {"type": "object"}}}
         fields = {"text": STRING, "tool_calls": {"type": "array", "items": call}}
         one = {"type": "object", "properties": fields, "additionalProperties": False}

@@ -14,8 +14,8 @@ from weft.planner.routing.journey import Journey
 from weft.workflow.compile.policy import retry_of
 from weft.workflow.compile.services import Services
 from weft.workflow.document.leaves import ToolNode
+from weft.workflow.document.part import free_name
 from weft.workflow.expressions import value_template
-from weft.workflow.flow.naming import free_name
 from weft.workflow.unit import Unit
 
 _RESULT: Final = Goal("the result")

@@ -11,6 +11,7 @@ from weft.engine import kinds
 from weft.engine.kinds import Fragment
 from weft.engine.node import ALL, Cache, Edge, Inputs, Join, Node, NodeContext, Skip, Work
 from weft.workflow.compile import alternatives, containers, function, joining
+from weft.workflow.compile.acting import act
 from weft.workflow.compile.identity import Digest, cache_of, identity_of, value_identity
 from weft.workflow.compile.model import model
 from weft.workflow.compile.names import Names
@@ -126,7 +127,7 @@ class Compiler:
                 plan.cache,
                 lambda other: self._node(NodeId(other), beside[other], names, beside),
             ),
-            step.kind,
+            _kind(step),
             plan.identity,
         )
 
@@ -156,10 +157,8 @@ class Compiler:
                 return function.call(step, unit, services)
             case ReduceNode():
                 return function.reduce(step, unit, services)
-            case ModelNode() if step.think is not None:
-                return think(step, unit, services)
             case ModelNode():
-                return model(step, unit, services, retry_of(step.retry))
+                return _asking(step, unit, services)
             case JoinNode():
                 return joining.late_join(step, names) if waits else joining.join(step)
             case AskNode():
@@ -252,6 +251,21 @@ def _plan(step: Step, unit: Unit, digest: Digest | None) -> _Plan:
     whole = names_of(step, besides="map")
     identity = "" if digest is None else identity_of(step, unit, digest)
     return _Plan(tuple(sorted(used)), streamed, whole, cache_of(step, unit), identity)
+
+
+def _asking(step: ModelNode, unit: Unit, services: Services) -> Work:
+    if step.think is not None:
+        return think(step, unit, services)
+    if step.agent is not None:
+        return act(step, unit, services)
+    return model(step, unit, services, retry_of(step.retry))
+
+
+def _kind(step: Step) -> str:
+    """What people are told that a node is."""
+    if isinstance(step, ModelNode):
+        return "think" if step.think else "agent" if step.agent else step.kind
+    return step.kind
 
 
 def _guarded(condition: str, work: Work) -> Work:

@@ -97,6 +97,7 @@ class _Ask:
 
         def value(thought: Thought) -> Any:
             told(context, thought)
+            self._services.findings[context.node] = thought
             return self._value(Completion(thought.answer), ())
 
         return followed(await client.work(request)(context, inputs), value)

@@ -22,11 +22,11 @@ def policy_of(
 ) -> Policy:
     """The policy of one node. `stand_in` makes the node that replaces it, by name.
 
-    The calls of a node that samples, thinks, or chooses among tools are nodes with policies of
-    their own; what thinks is repeated as a whole.
+    The calls of a node that samples, thinks, acts, or chooses among tools are nodes with policies
+    of their own; what thinks or acts is repeated as a whole.
     """
     samples = isinstance(step, ModelNode) and step.samples is not None
-    thinks = isinstance(step, ModelNode) and step.think is not None
+    thinks = isinstance(step, ModelNode) and bool(step.think or step.agent)
     choices = isinstance(step, ToolNode) and bool(step.alternatives)
     return Policy(
         timeout_s=None if choices else step.timeout,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from weft.agents.agent import Answer
+from weft.core.ids import NodeId
 from weft.planner.routing import History
+from weft.reasoning.thought import Thought
 from weft.workflow.compile.identity import Digest
 from weft.workflow.models import ModelSource
 from weft.workflow.toolset import Toolset
@@ -14,7 +17,8 @@ from weft.workflow.toolset import Toolset
 class Services:
     """Given to every work when it is made. Opened and closed by whoever runs the graph.
 
-    `digest`: of files, for the identities of nodes; without it nodes have none.
+    `digest`: of files, for the identities of nodes; without it nodes have none. `findings`: what
+    nodes that think or act came to in full; their values are no more than the answers.
     """
 
     tools: Toolset
@@ -22,3 +26,4 @@ class Services:
     seed: int = 0
     history: History = field(default_factory=History)
     digest: Digest | None = None
+    findings: dict[NodeId, Thought | Answer] = field(default_factory=dict)

@@ -49,13 +49,13 @@ def think(step: ModelNode, unit: Unit, services: Services) -> Work:
         options = options_of(unit, said, seed=seed, tokens_left=context.tokens_left())
         strategy = make_strategy(said.strategy, model, options)
         thought = await strategy.work(question)(context, inputs)
-        return followed(thought, lambda thought: _value(context, step, thought))
+
+        def value(thought: Thought) -> Any:
+            told(context, thought)
+            services.findings[context.node] = thought
+            schema = step.output_schema
+            return thought.answer if schema is None else parsed(thought.answer, schema)
+
+        return followed(thought, value)
 
     return work
-
-
-def _value(context: NodeContext, step: ModelNode, thought: Thought) -> Any:
-    told(context, thought)
-    if step.output_schema is None:
-        return thought.answer
-    return parsed(thought.answer, step.output_schema)

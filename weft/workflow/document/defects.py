@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from weft.workflow.document.agent import AgentSpec
 from weft.workflow.document.declarations import IsolationSpec, McpUse, ModelSpec, ToolUse
 from weft.workflow.document.document import Document
 from weft.workflow.document.nodes import KIND_NAMES, KINDS, Block, tag
@@ -46,6 +47,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "weights": WeightsSpec,
     "price": PriceSpec,
     "think": NodeThinkSpec,
+    "agent": AgentSpec,
 }
 _SECTIONS: Mapping[str, type[BaseModel]] = {"models": ModelSpec, "tools": ToolUse}
 _SEE = "`weft schema` tells what goes where"

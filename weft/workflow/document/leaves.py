@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NoReturn
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from weft.workflow.document.agent import Agentic
 from weft.workflow.document.alternatives import Alternative, AlternativeSpec
 from weft.workflow.document.part import Name, Template, Value
 from weft.workflow.document.schemas import SchemaSpec
@@ -113,18 +114,30 @@ class ModelNode(Step):
         default=None,
         description="Answer by a strategy of several model calls: its name, or a mapping.",
     )
+    agent: Agentic | None = Field(
+        default=None,
+        description="Answer with the `tools`, which the model has called until it can conclude: "
+        "the name of an agent, or a mapping. `max_tokens` and `temperature` are of each call.",
+    )
 
     @model_validator(mode="after")
-    def _thinking_says_the_rest(self) -> ModelNode:
+    def _what_goes_together(self) -> ModelNode:
         for key in sorted(self.model_fields_set & _NOT_THINKING) if self.think else ():
             hint = "put it into `think`" if key in _INSIDE_THINKING else "make it another node"
-            context: dict[str, Any] = {"key": key, "hint": hint, "where": [key]}
-            raise PydanticCustomError("origin", "`{key}` does not go with `think`", context)
+            _refuse(key, "think", hint)
+        for key in sorted(self.model_fields_set & _NOT_ACTING) if self.agent else ():
+            _refuse(key, "agent", "make it another node")
         return self
 
 
+def _refuse(key: str, beside: str, hint: str) -> NoReturn:
+    context: dict[str, Any] = {"key": key, "beside": beside, "hint": hint, "where": [key]}
+    raise PydanticCustomError("origin", "`{key}` does not go with `{beside}`", context)
+
+
 _INSIDE_THINKING = frozenset(("max_tokens", "temperature", "top_p", "seed"))
-_NOT_THINKING = _INSIDE_THINKING | {"top_k", "stop", "samples", "warm", "tools", "tool_choice"}
+_NOT_ACTING = frozenset(("top_p", "top_k", "stop", "seed", "samples", "warm", "tool_choice"))
+_NOT_THINKING = _INSIDE_THINKING | _NOT_ACTING | {"tools", "agent"}
 
 
 class ReduceNode(Step):

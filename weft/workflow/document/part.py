@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Annotated
 
 from pydantic import (
@@ -25,6 +26,15 @@ RESERVED = frozenset(
     )
 )
 """Words with a meaning of their own inside expressions, or bound in bodies."""
+
+
+def free_name(wanted: str, taken: Container[str]) -> str:
+    """`wanted`, with a number behind it if that is taken or reserved."""
+    name, number = wanted, 1
+    while name in taken or name in RESERVED:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
 
 
 class Part(BaseModel):

@@ -42,3 +42,16 @@ def alternative(
             said["tool"] = name(said["tool"])
         return said
     return name(other) if callable(other) else other
+
+
+def thinking(
+    think: str | Mapping[str, object], name: Callable[[Function], str]
+) -> str | dict[str, object]:
+    """How a model is to think; `name` makes a reference of each function among the settings."""
+    if isinstance(think, str):
+        return think
+    settings = think.get("settings")
+    if not isinstance(settings, Mapping):
+        return dict(think)
+    named = {key: name(value) if callable(value) else value for key, value in settings.items()}
+    return {**think, "settings": named}

@@ -15,11 +15,12 @@ from weft.core.errors import BuildError, DuplicateName
 from weft.core.ports import ModelClient
 from weft.workflow.document.defects import first_defect
 from weft.workflow.document.nodes import KINDS, Body, NodeSpec
+from weft.workflow.document.part import free_name
 from weft.workflow.document.step import Step
-from weft.workflow.flow.arguments import Function, alternative, by_name, split
+from weft.workflow.flow.arguments import Function, alternative, by_name, split, thinking
 from weft.workflow.flow.handle import Expression, Handle, source_of
 from weft.workflow.flow.level import Level, parameters
-from weft.workflow.flow.naming import assigned_name, free_name
+from weft.workflow.flow.naming import assigned_name
 from weft.workflow.flow.references import reference_to
 from weft.workflow.flow.schemas import schema_of
 from weft.workflow.flow.values import document_value
@@ -123,6 +124,7 @@ class Builder(ABC):
         schema: object = None,
         tools: Sequence[str | Function] = (),
         think: str | Mapping[str, object] | None = None,
+        agent: str | Mapping[str, object] | None = None,
         args: Mapping[str, object] | None = None,
         **values: object,
     ) -> Handle:
@@ -131,7 +133,8 @@ class Builder(ABC):
         `schema`, a Python type or a JSON Schema, makes the answer typed. Others: `max_tokens`,
         `temperature`, `top_p`, `top_k`, `stop`, `seed`, `decode`, `samples`, `warm`, `tool_choice`.
         All further names become names of the prompt: `flow.model("small", "Summarise {{ text }}",
-        text=hit.text)`. `think` answers by a strategy: its name, or `{"strategy": "sample", ...}`.
+        text=hit.text)`. `think` answers by a strategy: its name, or `{"strategy": "sample", ...}`;
+        `agent` with the tools, which it has the model call: `compiler`, or `{"loop": ...}`.
         """
         options, named = split(values, _OPTIONS)
         fields: dict[str, Any] = {key: named.pop(key) for key in _MODEL_FIELDS if key in named}
@@ -144,7 +147,9 @@ class Builder(ABC):
         if tools:
             fields["tools"] = [t if isinstance(t, str) else self._declare(t) for t in tools]
         if think is not None:
-            fields["think"] = self._value(think)
+            fields["think"] = self._value(thinking(think, self._reference))
+        if agent is not None:
+            fields["agent"] = self._value(agent)
         return self._add(fields, options, model)
 
     def workflow(

@@ -8,9 +8,9 @@ from typing import Any
 
 from weft.core.errors import BuildError, DuplicateName
 from weft.workflow.document.nodes import Block, Body
+from weft.workflow.document.part import free_name
 from weft.workflow.document.step import Step
 from weft.workflow.flow.handle import Expression
-from weft.workflow.flow.naming import free_name
 
 
 class Level:

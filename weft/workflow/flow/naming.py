@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Container
 from functools import lru_cache
 from itertools import pairwise
 from types import CodeType
@@ -30,15 +29,6 @@ def assigned_name() -> str | None:
     name = _stores(frame.f_code).get(frame.f_lasti)
     usable = name is not None and is_name(name) and name not in RESERVED
     return name if usable and not str(name).startswith("_") else None
-
-
-def free_name(wanted: str, taken: Container[str]) -> str:
-    """`wanted`, with a number behind it if it is taken."""
-    name, number = wanted, 1
-    while name in taken or name in RESERVED:
-        number += 1
-        name = f"{wanted}_{number}"
-    return name
 
 
 @lru_cache(maxsize=1024)

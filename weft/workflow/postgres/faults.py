@@ -12,6 +12,7 @@ import psycopg
 from psycopg import conninfo, errors
 
 from weft.core.errors import StoreError
+from weft.engine.journal.refusals import full
 
 _REACH = "is the server up, and is the address right?"
 _RETRYABLE = (
@@ -47,8 +48,7 @@ def _store_error(where: str, error: psycopg.Error) -> StoreError:
     if isinstance(error, _RETRYABLE):
         return StoreError(f"{where} is busy: {said}", hint="nothing is lost", retryable=True)
     if isinstance(error, errors.DiskFull):
-        hint = "free some space there, or remove old runs with `weft runs prune`"
-        return StoreError(f"no space is left for {where}", hint=hint, retryable=True)
+        return full(where)
     if isinstance(error, _DENIED):
         return StoreError(f"{where} cannot be written: {said}", hint="which rights has this user?")
     if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):

@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from weft.core.errors import StoreError
+from weft.engine.journal.refusals import newer
 
 OURS = 0x77656674  # "weft" in ASCII: the first key of our advisory locks
 CHANGED = "weft_journal"
@@ -49,8 +49,7 @@ def prepare(db: Connection, where: str, migrations: Sequence[Sequence[LiteralStr
             db.execute("INSERT INTO weft_version VALUES (0)")
         version = int(one(db, "SELECT max(version) FROM weft_version"))
         if version > len(migrations):
-            told = f"{where} has format {version}, this weft knows {len(migrations)}"
-            raise StoreError(told, hint="use the weft that wrote it, or a newer one")
+            raise newer(where, version, len(migrations))
         for step in migrations[version:]:
             for statement in step:
                 db.execute(statement)

@@ -14,6 +14,7 @@ from weft.core.events import HumanAnswered, NodeFinished, RunFinished
 from weft.core.ports.journal import Record
 from weft.core.progress import Progress
 from weft.engine.journal.blobs import Blobs, packed, sealed
+from weft.engine.journal.rows import A_WORD
 from weft.workflow.postgres.schema import CHANGED, Connection
 
 
@@ -34,13 +35,11 @@ def append(
     body = sealed(encode_all(records, blobs.keep))
     seq = held.seq + len(records)
     before = held.progress
-    after = Progress(before.part, before.status, before.asking)
+    after = before.after(records)
     with db.transaction():
         keep(db, blobs.bodies)
         row = (held.no, seq, before.part, body)
         db.execute("INSERT INTO weft_batches VALUES (%s, %s, %s, %s)", row)
-        for record in records:
-            after.see(record)
         _settle(db, held, records)
         _stand(db, held, after, wall)
         changed(db)
@@ -68,8 +67,10 @@ def changed(db: Connection) -> None:
 
 
 def _settle(db: Connection, held: Held, records: Sequence[Record]) -> None:
-    if any(isinstance(record, RunFinished) for record in records):
-        db.execute("DELETE FROM weft_letters WHERE run = %s", (held.no,))
+    ends = [record for record in records if isinstance(record, RunFinished)]
+    if ends:
+        query = "DELETE FROM weft_letters WHERE run = %s AND (%s OR node IS DISTINCT FROM %s)"
+        db.execute(query, (held.no, ends[-1].status == "succeeded", A_WORD))
         return
     nodes = [r.node for r in records if isinstance(r, (NodeFinished, HumanAnswered))]
     if nodes:

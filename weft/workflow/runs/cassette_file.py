@@ -34,9 +34,8 @@ def write_cassette(story: Story, path: Path) -> int:
     What tells of this machine stays behind: the workflow's folder, and the names of secrets that it
     has nothing to do with. Raises: `StoreError`.
     """
-    settings = {k: v for k, v in story.header.settings.items() if k not in _PRIVATE}
     texts = [encode(numbered.record) for numbered in story.records]
-    header = replace(story.header, settings=settings, secrets=_hidden(story, texts))
+    header = replace(_without_places(story.header), secrets=_hidden(story, texts))
     begun = path.with_name(f".{path.name}.part")
     try:
         with begun.open("w", encoding="utf-8", errors="surrogatepass") as file:
@@ -124,7 +123,13 @@ def _header(line: str) -> RunHeader:
     header = decode(line)
     if not isinstance(header, RunHeader):
         raise TypeError("it has no header")
-    return header
+    return _without_places(header)
+
+
+def _without_places(header: RunHeader) -> RunHeader:
+    """Nothing of a machine, whoever wrote it: code is run where the folder is known."""
+    settings = {key: value for key, value in header.settings.items() if key not in _PRIVATE}
+    return replace(header, settings=settings)
 
 
 def _check_format(mark: object, file: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from weft.core.errors import UnknownReference
 from weft.core.ids import RunId
 from weft.core.ports.journal import Journal, RunSummary
@@ -16,11 +18,10 @@ def find_run(journal: Journal, text: str) -> RunId:
 
     Raises: `UnknownReference` when there is none, or more than one.
     """
-    try:
+    if text == LAST:
+        return _last(journal)
+    with suppress(UnknownReference):
         return journal.summary(RunId(text)).run
-    except UnknownReference:
-        if text == LAST:
-            return _last(journal)
     runs = [summary.run for summary in journal.runs()]
     found = [run for run in runs if run.startswith(text)] if text else []
     if not found:

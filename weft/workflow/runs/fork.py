@@ -15,6 +15,7 @@ from weft.workflow.document.defects import closest
 from weft.workflow.recording import Past
 from weft.workflow.run import FlowRun
 from weft.workflow.run_settings import RunSettings, settings_of
+from weft.workflow.runs.questions import noted
 from weft.workflow.runs.story import Story
 from weft.workflow.secrets import redactor_of
 from weft.workflow.unit import Unit
@@ -42,7 +43,8 @@ def forked(
     recall = RecordedRecall(
         story.records, part=1, skip=cone(chosen, infos.values()), restore=redactor.restore
     )
-    past = Past(recall, redactor, notes={"forked": story.run, "from": node})
+    notes = {**noted(story.header), "forked": story.run, "from": node}
+    past = Past(recall, redactor, notes=notes)
     given = {key: value for key, value in (settings or {}).items() if value is not None}
     said = RunSettings(**{**settings_of(story.header.settings), **given, "journal": journal})
     inputs: dict[str, Any] = redactor.restore(dict(story.header.inputs))

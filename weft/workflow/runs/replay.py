@@ -27,6 +27,7 @@ from weft.workflow.result import FlowResult
 from weft.workflow.run import FlowRun
 from weft.workflow.run_settings import RunSettings, settings_of
 from weft.workflow.runs.outputs import result_of
+from weft.workflow.runs.questions import told_tools
 from weft.workflow.runs.stage import replaying_stage
 from weft.workflow.runs.story import Story
 from weft.workflow.secrets import replaying_redactor
@@ -109,6 +110,7 @@ async def _replayed(story: Story, unit: Unit, clock: FakeClock, *, strict: bool)
         listeners=[hear],
         clock=clock,
         store=MemoryStore(clock),
+        tools=told_tools(story.header, unit),
         run=story.run,
     )
     past = Past(_ReplayRecall(story, redactor), redactor)
@@ -198,8 +200,9 @@ def _outputs(story: Story, result: FlowResult, redactor: Redactor) -> Iterator[D
         texts = []
         for one in (then, result):
             there = name in one.outputs
-            value = redactor.redact(one.outputs[name]) if there else None
-            texts.append(_text(Outcome("succeeded", value)) if there else "missing")
+            value = one.outputs[name] if there else None
+            shown = redactor.redact(value) if one is result else value  # the record's has marks
+            texts.append(_text(Outcome("succeeded", shown)) if there else "missing")
         if texts[0] != texts[1]:
             yield Difference("output", name, _cut(texts[0]), _cut(texts[1]))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from weft.core.errors import BuildError, InputError
 from weft.core.ids import NodeId, RunId
-from weft.core.ports.journal import Claim, Journal, Letter
+from weft.core.ports.journal import Claim, Journal
 from weft.engine.cassette import Confirmation, Redactor
 from weft.engine.journal.recalled import RecordedRecall
 from weft.workflow.recording import Past
@@ -21,6 +21,7 @@ from weft.workflow.runs.changed import Changes, changes
 from weft.workflow.runs.find import find_run
 from weft.workflow.runs.rebuilt import rebuilt
 from weft.workflow.runs.story import Story, story_of
+from weft.workflow.runs.unsettled import Unsettled, bound, unsettled
 from weft.workflow.secrets import redactor_of
 from weft.workflow.unit import Unit
 
@@ -76,7 +77,7 @@ def take(
     the same. `confirmed`: what a person says of calls that nobody knows the end of, by node.
 
     Raises: `UnknownReference`, `RunBusy`, `WorkflowChanged`, `BuildError`, `InputError` when the
-    run has succeeded, `StoreError`.
+    run has succeeded or `confirmed` names a call whose end is known, `StoreError`.
     """
     found = find_run(journal, run)
     claim = journal.claim(found)
@@ -129,7 +130,7 @@ def _taken(
         redactor,
         claim,
         tuple(numbered.record for numbered in story.records),
-        {**_letters(journal, story.run), **confirmed},
+        _words(journal, story, confirmed),
     )
     settings = settings_of(story.header.settings)
     inputs = _inputs(story, redactor)
@@ -144,20 +145,29 @@ def _finished(story: Story) -> Counter[NodeId]:
     return Counter({node: 1 for node, outcome in story.outcomes.items() if outcome.ok})
 
 
-def _letters(journal: Journal, run: RunId) -> dict[str, Confirmation]:
-    """What people wrote of unknown calls. The other letters stay where they are."""
-    confirmed: dict[str, Confirmation] = {}
-    kept: list[Letter] = []
-    for letter in journal.letters(run):
-        if letter.kind == "confirm" and letter.node is not None:
-            said = confirmation(str(letter.value))
-            if said is not None:
-                confirmed[letter.node] = said
-        else:
-            kept.append(letter)
-    for letter in kept:
-        journal.send(run, letter)
-    return confirmed
+def _words(
+    journal: Journal, story: Story, confirmed: dict[str, Confirmation]
+) -> dict[str, Confirmation]:
+    """What people say of unknown calls, here and in letters. The other letters stay there."""
+    found: dict[str, Confirmation] = {}
+    letters = journal.letters(story.run)
+    words = [one for one in letters if one.kind == "confirm" and one.node not in confirmed]
+    calls = unsettled(story.records) if words or confirmed else ()
+    for where in confirmed:
+        _check_place(where, calls)
+    for word in words:
+        found |= bound(word, calls)
+    for letter in letters:
+        if letter.kind != "confirm":
+            journal.send(story.run, letter)
+    return found | confirmed
+
+
+def _check_place(where: str, calls: Iterable[Unsettled]) -> None:
+    if not any(call.is_at(where) for call in calls):
+        waiting = ", ".join(dict.fromkeys(call.where.partition("@")[0] for call in calls))
+        hint = f"a word is waited for at {waiting}" if waiting else "every call's end is known"
+        raise InputError(f"no call at {where!r} needs a word", hint=hint)
 
 
 def confirmation(text: str) -> Confirmation | None:

@@ -12,12 +12,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from weft.core.errors import StoreError
+from weft.engine.journal.refusals import full
 
 BUSY_S = 5.0
 MOVE_IT = "give the journal another path, or move that file away: `weft runs` then begins a new one"
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-_FULL = "free some space, or remove old runs with `weft runs prune`"
 _DENIED = "may this user write to that file and its folder?"
+
+
+class JournalInUse(StoreError):
+    """Another thread of this process is at the journal, and this one does not wait."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"another thread is using the journal {path}", retryable=True)
 
 
 @contextmanager
@@ -36,7 +43,7 @@ def store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:
         told = f"the journal {path} has been locked by another process for {BUSY_S:g} s"
         return StoreError(told, hint="nothing is lost; try again", retryable=True)
     if code == sqlite3.SQLITE_FULL or getattr(error, "errno", None) in _NO_SPACE:
-        return StoreError(f"no space is left for the journal {path}", hint=_FULL, retryable=True)
+        return full(f"the journal {path}")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return damaged(path, str(error))
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):

@@ -5,15 +5,14 @@ Does not know what the records mean.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from weft.core.codec import encode
-from weft.core.errors import RunBusy, RunExists, StoreError
 from weft.core.ids import RunId
 from weft.core.ports.clock import Clock, SystemClock
 from weft.core.ports.journal import (
@@ -25,18 +24,21 @@ from weft.core.ports.journal import (
     RunHeader,
     RunSummary,
 )
-from weft.core.progress import Progress, outdated
+from weft.core.progress import Progress
 from weft.engine.journal.blobs import Blobs, sealed
-from weft.engine.journal.rows import Values, header_in, letter_in, records_in
-from weft.engine.journal.sqlite import pruning, reading, writing
+from weft.engine.journal.claimed import Claimed
+from weft.engine.journal.paging import numbered
+from weft.engine.journal.pruning import going
+from weft.engine.journal.refusals import busy, closed, exists, unclaimed
+from weft.engine.journal.rows import letter_in, node_of
+from weft.engine.journal.sqlite import writing
 from weft.engine.journal.sqlite.checking import complaints
-from weft.engine.journal.sqlite.faults import faults
-from weft.engine.journal.sqlite.locks import FileLock, holder, is_locked, locked
-from weft.engine.journal.sqlite.reading import SEQ_BITS, Row
+from weft.engine.journal.sqlite.faults import BUSY_S, JournalInUse, faults
+from weft.engine.journal.sqlite.locks import FileLock, holder, locked
+from weft.engine.journal.sqlite.pruning import prune
 from weft.engine.journal.sqlite.schema import number, opened
+from weft.engine.journal.sqlite.tables import SqliteTables
 from weft.engine.journal.sqlite.writing import Held
-
-_PAGE = 64
 
 
 class SqliteJournal:
@@ -56,91 +58,92 @@ class SqliteJournal:
         self._held: dict[RunId, Held] = {}
         self._version = self._seen = 0
         self._closed = False
+        self._waits = True  # whether the connection waits where another process writes
         with faults(self.path):
             self._db = opened(self.path, power_safe=power_safe)
-        self._values = Values(reading.fetching(self._db))
+        self._tables = SqliteTables(self._db, self.path)
 
     def begin(self, header: RunHeader) -> Claim:
         blobs = Blobs()
         body = sealed(encode(header, blobs.keep))
-        with self._using() as db:
+        with self._using() as tables:
             lock = None
             try:
-                with writing.transaction(db):
+                with writing.transaction(tables.db):
                     no = self._begun(header, body, blobs)
                     lock = self._locked(header.run, no)  # before anybody else sees the run
             except BaseException:
                 if lock is not None:
                     lock.release()
                 raise
-            self._held[header.run] = Held(no, no << SEQ_BITS, 0, Progress(), lock)
-        return _SqliteClaim(self, header.run, lock)
+            self._held[header.run] = Held(no, 0, Progress(), lock)
+        return Claimed(partial(self._let_go, header.run, lock))
 
     def claim(self, run: RunId) -> Claim:
-        with self._using() as db:
-            lock = self._locked(run, reading.row_of(db, run).no)
+        with self._using() as tables:
+            db, lock = tables.db, self._locked(run, tables.row_of(run).no)
             try:
-                row = reading.row_of(db, run)
+                row = tables.row_of(run)
                 given = number(db, "SELECT count(*) FROM letters WHERE run = ?", row.no) > 0
                 if given:
                     db.execute("UPDATE letters SET taken = 0 WHERE run = ?", (row.no,))
-                seq, progress = reading.last_seq(db, row), reading.progress_of(db, row)
+                seq, progress = tables.last_seq(row), tables.progress_of(row)
             except BaseException:
                 lock.release()
                 raise
-            self._held[run] = Held(row.no, row.base, seq, progress, lock, given)
-        return _SqliteClaim(self, run, lock)
+            self._held[run] = Held(row.no, seq, progress, lock, given)
+        return Claimed(partial(self._let_go, run, lock))
 
-    def append(self, run: RunId, records: Sequence[Record]) -> None:
-        with self._using() as db:
+    def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
+        with self._using(wait) as tables:
             held = self._held.get(run)
             if held is None:
-                raise StoreError(f"this process has not claimed the run {run!r}")
+                raise unclaimed(run)
             if records:
-                writing.append(db, held, records, self._clock.wall)
+                writing.append(tables.db, held, records, self._clock.wall)
                 self._version += 1
 
     def header(self, run: RunId) -> RunHeader:
-        with self._using() as db:
-            return header_in(reading.header_of(db, reading.row_of(db, run)), self._values.get)
+        with self._using() as tables:
+            return tables.header(run)
 
     def summary(self, run: RunId) -> RunSummary:
-        with self._using() as db:
-            return self._summary(db, reading.row_of(db, run))
+        with self._using() as tables:
+            return tables.summaries([tables.row_of(run)])[0]
 
     def runs(self, *, flow: str | None = None, limit: int | None = None) -> Sequence[RunSummary]:
-        with self._using() as db:
-            return [self._summary(db, row) for row in reading.rows(db, flow, limit)]
+        with self._using() as tables:
+            return tables.summaries(tables.rows(flow, limit))
 
     def records(self, run: RunId, after: int = 0, limit: int | None = None) -> Iterator[Numbered]:
-        with self._using() as db:
-            row = reading.row_of(db, run)
-        return islice(self._numbered(row, after), limit)
+        with self._using() as tables:
+            row = tables.row_of(run)
+        return islice(numbered(self._using, row, after), limit)
 
     def version(self) -> int:
-        with self._using() as db:
-            seen = number(db, "PRAGMA data_version")  # tells what other connections wrote
+        with suppress(JournalInUse), self._using(wait=False) as tables:
+            seen = number(tables.db, "PRAGMA data_version")  # tells what other connections wrote
             if seen != self._seen:
                 self._seen = seen
                 self._version += 1
-            return self._version
+        return self._version
 
     def send(self, run: RunId, letter: Letter) -> None:
         body = sealed(encode(letter))
-        with self._using() as db:
+        with self._using() as tables:
             query = "INSERT INTO letters (run, node, body) VALUES (?, ?, ?)"
-            db.execute(query, (reading.row_of(db, run).no, letter.node, body))
+            tables.db.execute(query, (tables.row_of(run).no, node_of(letter), body))
             self._version += 1
 
-    def letters(self, run: RunId) -> Sequence[Letter]:
-        with self._using() as db:
+    def letters(self, run: RunId, *, wait: bool = True) -> Sequence[Letter]:
+        with self._using(wait) as tables:
             query = "SELECT no, body FROM letters WHERE run = ? AND NOT taken ORDER BY no"
-            found = db.execute(query, (reading.row_of(db, run).no,)).fetchall()
+            found = tables.db.execute(query, (tables.row_of(run).no,)).fetchall()
             if not found:
                 return []
-            with writing.transaction(db):
+            with writing.transaction(tables.db):
                 taken = "UPDATE letters SET taken = 1 WHERE no = ?"
-                db.executemany(taken, [(no,) for no, _ in found])
+                tables.db.executemany(taken, [(no,) for no, _ in found])
             if run in self._held:
                 self._held[run].letters = True
             return [letter_in(body) for _, body in found]
@@ -155,17 +158,13 @@ class SqliteJournal:
     ) -> Pruned:
         # On a connection of its own: whoever writes meanwhile is kept waiting at the end only.
         with faults(self.path), closing(opened(self.path, power_safe=False)) as db:
-            gone = [reading.row_of(db, run) for run in runs or ()]
-            for row in gone:
-                if is_locked(self._claim_file(row.no)):
-                    raise self._busy(row.id, row.no)
-            old = outdated(self.runs(), self._clock.wall(), keep, older_than_s)
-            gone += [reading.row_of(db, run) for run in old]
-            return pruning.prune(db, gone, max_bytes, self._claim_file)
+            tables, now = SqliteTables(db, self.path), self._clock.wall()
+            gone = going(tables, now, keep=keep, older_than_s=older_than_s, runs=runs)
+            return prune(tables, gone, max_bytes)
 
     def check(self) -> Sequence[str]:
         with faults(self.path), closing(opened(self.path, power_safe=False)) as db:
-            return complaints(db)
+            return complaints(SqliteTables(db, self.path))
 
     def close(self) -> None:
         with self._lock:
@@ -176,8 +175,7 @@ class SqliteJournal:
                 self._held.clear()
                 self._db.close()
 
-    def let_go(self, run: RunId, lock: FileLock) -> None:
-        """End the claim that has `lock`. Harmless when it has ended."""
+    def _let_go(self, run: RunId, lock: FileLock) -> None:
         with self._lock:
             held = self._held.get(run)
             if held is not None and held.lock is lock:
@@ -185,16 +183,23 @@ class SqliteJournal:
             lock.release()
 
     @contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
+    def _using(self, wait: bool = True) -> Iterator[SqliteTables]:
+        if not self._lock.acquire(blocking=wait):
+            raise JournalInUse(self.path)
+        try:
             if self._closed:
-                raise StoreError(f"the journal {self.path} is closed")
+                raise closed(f"the journal {self.path}")
             with faults(self.path):
-                yield self._db
+                if wait is not self._waits:
+                    self._db.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000 if wait else 0:.0f}")
+                    self._waits = wait
+                yield self._tables
+        finally:
+            self._lock.release()
 
     def _begun(self, header: RunHeader, body: bytes, blobs: Blobs) -> int:
         if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (header.run,)).fetchone():
-            raise RunExists(f"the journal {self.path} has a run {header.run!r}")
+            raise exists(f"the journal {self.path}", header.run)
         writing.keep(self._db, blobs.bodies)
         query = "INSERT INTO runs (id, flow, wall, header) VALUES (?, ?, ?, ?)"
         made = self._db.execute(query, (header.run, header.flow, header.wall, body))
@@ -202,50 +207,8 @@ class SqliteJournal:
         return made.lastrowid or 0
 
     def _locked(self, run: RunId, no: int) -> FileLock:
-        lock = locked(self._claim_file(no))
+        file = self._tables.claim_file(no)
+        lock = locked(file)
         if lock is None:
-            raise self._busy(run, no)
+            raise busy(run, holder(file))
         return lock
-
-    def _busy(self, run: RunId, no: int) -> RunBusy:
-        who = holder(self._claim_file(no))
-        return RunBusy(f"{who} has the run {run!r}", hint="it can be watched with `weft runs`")
-
-    def _claim_file(self, no: int) -> Path:
-        return self.path.with_name(f"{self.path.name}.claims") / str(no)
-
-    def _summary(self, db: sqlite3.Connection, row: Row) -> RunSummary:
-        progress = reading.progress_of(db, row)
-        held = progress.status is None and is_locked(self._claim_file(row.no))
-        return RunSummary(
-            run=row.id,
-            flow=row.flow,
-            standing=progress.standing(held),
-            wall=row.wall,
-            ended_wall=row.ended_wall,
-            parts=row.part,
-            records=reading.last_seq(db, row),
-            asking=tuple(progress.asking),
-        )
-
-    def _numbered(self, row: Row, after: int) -> Iterator[Numbered]:
-        while True:
-            with self._using() as db:
-                page = list(reading.batches_of(db, row, after, _PAGE))
-            for batch in page:
-                with self._using():
-                    numbered = list(records_in(batch, self._values.get))
-                yield from (one for one in numbered if one.seq > after)
-                after = batch[0]
-            if len(page) < _PAGE:
-                return
-
-
-class _SqliteClaim:
-    def __init__(self, journal: SqliteJournal, run: RunId, lock: FileLock) -> None:
-        self._journal = journal
-        self._run = run
-        self._lock = lock
-
-    def release(self) -> None:
-        self._journal.let_go(self._run, self._lock)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weft.core.errors import StoreError
+from weft.engine.journal.refusals import newer
 from weft.engine.journal.sqlite.faults import BUSY_S, MOVE_IT, damaged
 
 OURS = 0x7765666A  # "wefj" in ASCII, in the file's header
@@ -80,8 +81,7 @@ def _is_current(db: sqlite3.Connection, path: Path, migrations: Sequence[Sequenc
     if not ours and (version or number(db, "SELECT count(*) FROM sqlite_master")):
         raise StoreError(f"{path} is a database of another program", hint=MOVE_IT)
     if version > len(migrations):
-        told = f"the journal {path} has format {version}, this weft knows {len(migrations)}"
-        raise StoreError(told, hint="use the weft that wrote it, or a newer one")
+        raise newer(f"the journal {path}", version, len(migrations))
     if ours and not version:
         raise damaged(path, "it has no version")
     return version == len(migrations)

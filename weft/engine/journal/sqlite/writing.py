@@ -16,7 +16,9 @@ from weft.core.events import HumanAnswered, HumanAsked, NodeFinished, RunFinishe
 from weft.core.ports.journal import Record
 from weft.core.progress import Progress
 from weft.engine.journal.blobs import Blobs, packed, sealed
+from weft.engine.journal.rows import A_WORD
 from weft.engine.journal.sqlite.locks import FileLock
+from weft.engine.journal.sqlite.tables import base_of
 
 _INSERT = "INSERT INTO batches VALUES (?, ?, ?)"
 _TELLING = frozenset({HumanAsked, HumanAnswered, NodeFinished, RunFinished, RunResumed})
@@ -27,7 +29,6 @@ class Held:
     """A run that this process has. `seq` is the number of its last record."""
 
     no: int
-    base: int
     seq: int
     progress: Progress
     lock: FileLock
@@ -41,17 +42,16 @@ def append(
     """Write a batch: all of it or nothing. `wall`: the clock, for the time of an end."""
     blobs = Blobs()
     body = sealed(encode_all(records, blobs.keep))
-    row = (held.base + held.seq + len(records), held.progress.part, body)
+    row = (base_of(held.no) + held.seq + len(records), held.progress.part, body)
     telling = _telling(held, records)
     if not blobs.bodies and not telling:
         db.execute(_INSERT, row)  # one statement is a transaction by itself
     else:
-        after = Progress(held.progress.part, held.progress.status, held.progress.asking)
+        after = held.progress.after(telling)
         with transaction(db):
             keep(db, blobs.bodies)
             db.execute(_INSERT, row)
             for record in telling:
-                after.see(record)
                 _settle(db, held, record)
             if telling:
                 _stand(db, held, after, wall().isoformat() if after.status else "")
@@ -78,7 +78,8 @@ def keep(db: sqlite3.Connection, bodies: Mapping[bytes, bytes]) -> None:
 
 def _settle(db: sqlite3.Connection, held: Held, record: Record) -> None:
     if isinstance(record, RunFinished):
-        db.execute("DELETE FROM letters WHERE run = ?", (held.no,))
+        query = "DELETE FROM letters WHERE run = ? AND (? OR node IS NOT ?)"
+        db.execute(query, (held.no, record.status == "succeeded", A_WORD))
     elif held.letters and isinstance(record, (NodeFinished, HumanAnswered)):
         db.execute("DELETE FROM letters WHERE run = ? AND node = ?", (held.no, record.node))
 

@@ -73,6 +73,7 @@ export class Run {
     this.texts = 0;
     this.asking = new Set();
     this.thinks = 0;
+    this.onces = 0; // calls that must not be repeated
     this.grown = 0; // changes when the graph does
     this.changes = 0;
     this.loaded = false;
@@ -245,7 +246,10 @@ const OF_NODE = {
     node.question = null;
     node.calls.clear();
   },
-  ToolCalled: (run, node, record) => keep(node, record),
+  ToolCalled(run, node, record) {
+    keep(node, record);
+    run.onces += record.effect === "once";
+  },
   ToolReturned: (run, node, record) => keep(node, record),
   ModelCalled(run, node, record) {
     keep(node, record);

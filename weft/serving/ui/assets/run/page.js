@@ -11,6 +11,7 @@ import { NodePanel } from "../node/panel.js";
 import { OutlineView } from "../outline/view.js";
 import { Figures } from "./figures.js";
 import { Questions } from "./questions.js";
+import { Unsettled } from "./unsettled.js";
 
 const REDRAW_MS = 120;
 const CLOCK_MS = 1_000;
@@ -138,6 +139,7 @@ function Watched({ source, query }) {
     <${Trouble} error=${source.error} />
     <${Figures} source=${source} />
     <${Questions} source=${source} />
+    <${Unsettled} source=${source} />
     <${Shown} source=${source} query=${query} turn=${heard + clock} />
   </main>`;
 }

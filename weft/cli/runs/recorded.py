@@ -1,0 +1,35 @@
+"""What a command reads of recorded runs: the journal, open while it is needed, and runs in it.
+
+Does not know what is done with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weft.core.ports.journal import Journal
+    from weft.workflow.runs.story import Story
+
+
+@contextmanager
+def journal_at(place: str | None, *, make: bool = False) -> Iterator[Journal]:
+    """The journal that `--journal` names, or the user's own.
+
+    One that is named has to be there, unless the command is to `make` it. Raises: `StoreError`.
+    """
+    from weft.workflow.journals import open_journal
+
+    with closing(open_journal(place, make=make or not place)) as journal:
+        yield journal
+
+
+def stories_at(place: str | None, *runs: str) -> list[Story]:
+    """What that journal has of each of `runs`. Raises: `UnknownReference`, `StoreError`."""
+    from weft.workflow.runs.find import find_run
+    from weft.workflow.runs.story import story_of
+
+    with journal_at(place) as journal:
+        return [story_of(journal, find_run(journal, run)) for run in runs]

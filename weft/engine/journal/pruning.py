@@ -1,0 +1,84 @@
+"""Removing runs, as far as it takes no SQL: which ones go, and what the others refer to.
+
+Removes nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from weft.core.ids import RunId
+from weft.core.progress import outdated
+from weft.engine.journal.marks import Marks
+from weft.engine.journal.refusals import busy
+from weft.engine.journal.tables import Row, Tables
+
+_AT_ONCE = 100
+
+
+class Reached:
+    """What is reached from runs, each of which may have grown when it is asked for again."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._last: dict[int, int] = {}
+        self.marks = Marks(tables.fetch)
+
+    def add(self, row: Row) -> None:
+        """Mark what a run refers to; when repeated, only what has been added to it."""
+        if row.no not in self._last:
+            self._last[row.no] = 0
+            self.marks.follow([self._tables.header_of(row)])
+        for last, _, body in self._tables.batches_of(row, self._last[row.no]):
+            self._last[row.no] = last
+            self.marks.follow([body])
+
+    def add_all(self) -> None:
+        """The same of every run that there is."""
+        for row in self._tables.rows():
+            self.add(row)
+
+
+def going(
+    tables: Tables,
+    now: datetime,
+    *,
+    keep: int | None,
+    older_than_s: float | None,
+    runs: Sequence[RunId] | None,
+) -> list[Row]:
+    """The runs named, and those beyond what is allowed; one may be there twice.
+
+    Raises: `UnknownReference`, and `RunBusy` when somebody has a named one.
+    """
+    named = [tables.row_of(run) for run in runs or ()]
+    held = tables.holders(named)
+    for row in named:
+        if row.no in held:
+            raise busy(row.id, held[row.no])
+    old = outdated(tables.summaries(tables.rows()), now, keep, older_than_s)
+    return named + [tables.row_of(run) for run in old]
+
+
+def beyond(tables: Tables, aim_bytes: int) -> list[Row]:
+    """The oldest runs that nobody has, without which the others keep at most `aim_bytes`."""
+    latest = tables.rows()
+    held = tables.holders(latest)
+    free = [row for row in latest if row.no not in held]
+    reached = Reached(tables)
+    for row in latest:
+        if row.no in held:
+            reached.add(row)
+    for place, row in enumerate(free):
+        reached.add(row)
+        if reached.marks.size_bytes > aim_bytes:
+            return free[place:]
+    return []
+
+
+def lots(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Each row once, so many at a time as there may be locks: each takes one while it goes."""
+    once = list({row.no: row for row in rows}.values())
+    for start in range(0, len(once), _AT_ONCE):
+        yield once[start : start + _AT_ONCE]

@@ -1,0 +1,77 @@
+"""How the tables of a journal in SQLite are asked.
+
+Does not write.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from weft.core.ids import NodeId, RunId
+from weft.engine.journal.rows import Batch
+from weft.engine.journal.sqlite.locks import holder, is_locked
+from weft.engine.journal.sqlite.schema import number
+from weft.engine.journal.tables import PAGE, Row, Tables
+
+_SEQ_BITS = 32
+_ROW = "SELECT no, id, flow, wall, ended_wall, part, status FROM runs"
+
+
+def base_of(no: int) -> int:
+    """The keys of a run's batches are larger, and no larger than that of the next run."""
+    return no << _SEQ_BITS
+
+
+class SqliteTables(Tables):
+    """The tables in the file `path`."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+        super().__init__()
+        self.db = db
+        self._path = path
+
+    def claim_file(self, no: int) -> Path:
+        """What whoever has a run locks."""
+        return self._path.with_name(f"{self._path.name}.claims") / str(no)
+
+    def found(self, run: RunId) -> Row | None:
+        found = self.db.execute(f"{_ROW} WHERE id = ?", (run,)).fetchone()
+        return None if found is None else Row(*found)
+
+    def rows(self, flow: str | None = None, limit: int | None = None) -> list[Row]:
+        query = f"{_ROW} WHERE ?1 IS NULL OR flow = ?1 ORDER BY no DESC LIMIT ?2"
+        found = self.db.execute(query, (flow, -1 if limit is None else limit))
+        return [Row(*row) for row in found]
+
+    def sealed_header(self, row: Row) -> bytes | None:
+        found = self.db.execute("SELECT header FROM runs WHERE no = ?", (row.no,)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def asking(self, row: Row) -> list[NodeId]:
+        query = "SELECT node FROM asking WHERE run = ? ORDER BY rowid"
+        return [NodeId(node) for (node,) in self.db.execute(query, (row.no,))]
+
+    def last_seq(self, row: Row) -> int:
+        base, end = base_of(row.no), base_of(row.no + 1)
+        query = "SELECT max(key) FROM batches WHERE key > ? AND key < ?"
+        last = number(self.db, query, base, end)
+        return last - base if last else 0
+
+    def page_of(self, row: Row, after: int) -> list[Batch]:
+        base, end = base_of(row.no), base_of(row.no + 1)
+        query = "SELECT key, part, body FROM batches WHERE key > ? AND key < ? ORDER BY key LIMIT ?"
+        found = self.db.execute(query, (base + after, end, PAGE))
+        return [(key - base, part, body) for key, part, body in found]
+
+    def fetch(self, digest: bytes) -> bytes | None:
+        row = self.db.execute("SELECT body FROM blobs WHERE digest = ?", (digest,)).fetchone()
+        return None if row is None else row[0]
+
+    def bodies(self) -> Iterable[tuple[bytes, bytes]]:
+        return self.db.execute("SELECT digest, body FROM blobs")
+
+    def holders(self, rows: Sequence[Row]) -> dict[int, str]:
+        files = {row.no: self.claim_file(row.no) for row in rows}
+        return {no: holder(file) for no, file in files.items() if is_locked(file)}

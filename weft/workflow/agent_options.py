@@ -1,0 +1,34 @@
+"""What a document says about an agent, as its options; and whether they are right.
+
+Asks no model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.agents.agent import AgentOptions
+from weft.agents.loops import make_agent
+from weft.agents.tools import Toolbox
+from weft.core.fakes import FakeModel
+from weft.workflow.document.agent import AgentSpec
+from weft.workflow.document.leaves import ModelNode
+
+
+def options_of(step: ModelNode, spec: AgentSpec, instructions: str = "") -> AgentOptions:
+    """What `step` and its `spec` say; the rest stays as `AgentOptions` has it."""
+    said: dict[str, Any] = {
+        "rounds": spec.rounds,
+        "calls": spec.calls,
+        "constrain": spec.constrain,
+        "schema": step.output_schema,
+        "temperature": step.temperature,
+        "max_tokens": step.max_tokens,
+    }
+    given = {name: value for name, value in said.items() if value is not None}
+    return AgentOptions(**given, instructions=instructions)
+
+
+def check_acting(loop: str, options: AgentOptions) -> None:
+    """Raises: `BuildError` for an agent that is not there, or a schema that no answer can fit."""
+    make_agent(loop, Toolbox(), FakeModel([""]), options)
