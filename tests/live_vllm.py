@@ -53,7 +53,7 @@ class LiveVllm:
     def metrics(self) -> ServerMetrics:
         """Read without the client under test."""
         root = self.base_url.removesuffix("/v1")
-        with urllib.request.urlopen(f"{root}/metrics", timeout=10) as page:
+        with urllib.request.urlopen(f"{root}/metrics", timeout=60) as page:
             reading = parse(page.read())
         assert reading is not None
         return reading

@@ -89,6 +89,10 @@ class ModelClientConformance:
         """How many requests the model is working on, seen from where the model runs."""
         raise NotImplementedError
 
+    def long(self) -> ModelRequest:
+        """A request whose answer is still being written whenever somebody looks."""
+        return asking(sampling=Sampling(max_tokens=200, temperature=0))
+
     def run(self, body: Callable[[ModelClient], Awaitable[None]]) -> None:
         async def main() -> None:
             async with self.serving() as client:
@@ -100,13 +104,13 @@ class ModelClientConformance:
 
     async def idle(self) -> None:
         """Wait until the model works on nothing."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while self.running():
                 await asyncio.sleep(0.002)
 
     async def busy(self) -> None:
         """Wait until the model is seen to work on one request."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while self.running() != 1:
                 await asyncio.sleep(0.002)
 
@@ -151,8 +155,7 @@ class ModelClientConformance:
 
     def test_closing_the_stream_frees_the_model(self) -> None:
         async def body(client: ModelClient) -> None:
-            request = asking(sampling=Sampling(max_tokens=200, temperature=0))
-            stream = client.generate(request)
+            stream = client.generate(self.long())
             await anext(stream)
             await self.busy()
             await stream.aclose()
@@ -164,8 +167,7 @@ class ModelClientConformance:
     def test_cancelling_the_caller_frees_the_model(self) -> None:
         async def body(client: ModelClient) -> None:
             begun = asyncio.Event()
-            request = asking(sampling=Sampling(max_tokens=200, temperature=0))
-            task = asyncio.ensure_future(complete(client, request, lambda _: begun.set()))
+            task = asyncio.ensure_future(complete(client, self.long(), lambda _: begun.set()))
             await begun.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -216,11 +218,10 @@ class ModelClientConformance:
     def test_closing_the_client_ends_what_is_running(self) -> None:
         async def body(client: ModelClient) -> None:
             begun = asyncio.Event()
-            request = asking(sampling=Sampling(max_tokens=200, temperature=0))
-            task = asyncio.ensure_future(complete(client, request, lambda _: begun.set()))
+            task = asyncio.ensure_future(complete(client, self.long(), lambda _: begun.set()))
             await begun.wait()
             await client.aclose()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 with pytest.raises(WeftError):
                     await task
 

@@ -40,7 +40,7 @@ async def outcome(agent: str, model: ModelClient, constrain: Constrain = "auto")
     options = AgentOptions(2, 2, CHEAPER, constrain=constrain, max_tokens=max_tokens)
     made = make_agent(agent, Toolbox(price), model, options)
     question = "Is tea or coffee cheaper?"
-    end = await run_agent(made, question, options=RunOptions(deadline_s=120.0))
+    end = await run_agent(made, question, options=RunOptions(deadline_s=600.0))
     if end.answer is not None:
         assert end.answer.value["cheaper"] in ("tea", "coffee")
         assert end.result.status == "succeeded"

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ TOPICS = ("rivers", "bread", "emoji such as 🎉 and 漢字", "the moon", "glass
 DEFAULTS = FleetOptions()
 PATIENCE_S = 120.0
 MOST_STEPS = 8
+TRIES = 3
+LONG = 400
 SAMPLES = share(64)
 Replicas = tuple[VllmReplica, VllmReplica]
 
@@ -51,6 +54,12 @@ def asking(text: str, tokens: int, **sampling: object) -> ModelRequest:
     return ModelRequest((Message("user", text),), sampling=drawn)
 
 
+def story(number: int, tokens: int) -> ModelRequest:
+    """One that goes on for that many."""
+    request = asking("Write a long story.", tokens, temperature=1.0, seed=number)
+    return replace(request, extra={"ignore_eos": True})
+
+
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not condition():
@@ -62,7 +71,7 @@ def test_siblings_cost_one_prefill(replicas: Replicas) -> None:
     prefix = "".join(f"Fact {number}: the answer to it is {number * 7}.\n" for number in range(75))
 
     async def main() -> tuple[int, int, int]:
-        async with fleet_of(replicas) as (fleet, clients):
+        async with fleet_of(replicas, FleetOptions(hold_s=PATIENCE_S)) as (fleet, clients):
             before = [await client.metrics() for client in clients]
             async with asyncio.TaskGroup() as group:
                 tasks = [
@@ -87,7 +96,8 @@ def test_cancelled_samples_free_the_server_within_a_few_steps(replicas: Replicas
     """Every other one of many running samples is cancelled, the others end.
 
     Those write a token each in a step of the engine, which says how long the freeing took on a
-    machine of any speed; left alone, the cancelled ones would have written for some 90 steps more.
+    machine of any speed; left alone, the cancelled ones would have written for 390 steps more.
+    A test that is held up just then says nothing of the fleet: it has three tries.
     """
 
     async def main() -> tuple[float, float, int, int, int]:
@@ -100,19 +110,12 @@ def test_cancelled_samples_free_the_server_within_a_few_steps(replicas: Replicas
                 begun += 1
 
             tasks = [
-                asyncio.create_task(
-                    complete(
-                        fleet, asking("Write a long story.", 100, temperature=1.0, seed=n), begins
-                    )
-                )
+                asyncio.create_task(complete(fleet, story(n, LONG if n % 2 else 100), begins))
                 for n in range(SAMPLES)
             ]
             await until(lambda: begun > SAMPLES * 10)
             written_before = (await client.metrics()).generation_tokens
-            # A story may end within a few tokens: those are no samples to cancel.
-            going = [task for task in tasks if not task.done()]
-            assert len(going) > SAMPLES * 3 / 4
-            unwanted, wanted = going[::2], going[1::2]
+            wanted, unwanted = tasks[::2], tasks[1::2]
             for task in unwanted:
                 task.cancel()
             cancelled_at = time.monotonic()
@@ -122,9 +125,7 @@ def test_cancelled_samples_free_the_server_within_a_few_steps(replicas: Replicas
             steps = (freed.generation_tokens - written_before) / len(wanted)
             await asyncio.wait(tasks)
             assert all(task.cancelled() for task in unwanted)
-            assert all(
-                task.result().usage.completion_tokens for task in tasks if not task.cancelled()
-            )
+            assert all(task.result().usage.completion_tokens == 100 for task in wanted)
             while (now := await client.metrics()).running:
                 await asyncio.sleep(0.02)
             written = now.generation_tokens - before.generation_tokens
@@ -132,7 +133,10 @@ def test_cancelled_samples_free_the_server_within_a_few_steps(replicas: Replicas
             wasted = written - fleet.stats().received_tokens
             return freed_s, steps, written, wasted, len(unwanted)
 
-    freed_s, steps, written, wasted, cancelled = asyncio.run(main())
+    for _ in range(TRIES):
+        freed_s, steps, written, wasted, cancelled = asyncio.run(main())
+        if steps < MOST_STEPS and wasted <= MOST_STEPS * cancelled:
+            break
     print(f"freed after {steps:.1f} steps ({freed_s:.3f} s); wasted {wasted} of {written} tokens")
     assert steps < MOST_STEPS
     assert 0 <= wasted <= MOST_STEPS * cancelled

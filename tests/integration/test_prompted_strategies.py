@@ -49,7 +49,7 @@ async def check(model: ModelClient, name: str, budget: int) -> Thought:
         width=3, budget=budget, rounds=3, max_tokens=48, answer_tokens=24, settings=settings
     )
     strategy = make_strategy(name, model, options)
-    thought = await run_thought(strategy, question, options=RunOptions(deadline_s=200.0))
+    thought = await run_thought(strategy, question, options=RunOptions(deadline_s=600.0))
     counts = thought.counts
     assert thought.answer.strip()
     assert 0 < counts.critical_path_tokens <= counts.total_tokens <= budget
