@@ -64,9 +64,12 @@ def no_width() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def endpoints() -> Iterator[EndpointServer]:
     """A server on 127.0.0.1 for scripted OpenAI-compatible endpoints: `endpoints.add(script)`."""
-    from tests.serving.openai.scripted import EndpointServer
+    from tests.serving.openai.scripted import PATIENCE_S, EndpointServer
+    from weft.serving.openai import OpenAIModel
 
-    with EndpointServer() as server:
+    with EndpointServer() as server, pytest.MonkeyPatch.context() as patch:
+        # it is this process that stands still when a connection takes long
+        patch.setitem(OpenAIModel.__init__.__kwdefaults__, "connect_timeout_s", PATIENCE_S)
         yield server
 
 

@@ -25,7 +25,7 @@ from weft.serving.weights import locate
 NAME = "smollm2-135m-instruct"
 ADAPTER = "shifted"
 CONTEXT = 2048
-_START_S = 240.0
+_START_S = 600.0
 # the kernel ends the server with whoever started it, whatever ended that: a time limit, say
 _AND_ENDS_WITH_US = """
 import ctypes, os, signal, sys

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-_WAIT_S = 30.0
+_WAIT_S = 120.0
 _QUICK = ("fsync=off", "full_page_writes=off", "listen_addresses=", "autovacuum=off")
 
 

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
     from weft.workflow.flow import Flow
     from weft.workflow.runs.replay import Replay
+    from weft.workflow.runs.story import Story
+    from weft.workflow.unit import Unit
 
 Replaying = Callable[..., "Replay"]
+_NO_FLOW: Final = "\nno workflow is named here; name its file: weft_replay({!r}, 'FLOW.yaml')"
 
 
 @pytest.fixture
@@ -33,7 +36,8 @@ def weft_replay(request: pytest.FixtureRequest) -> Replaying:
         strict     a call that differs from its record fails, instead of getting the recorded answer
         drift      differences do not fail the test: look at `differences` and `drifts`
 
-    It returns a `Replay`. Nothing leaves the process, and no time passes.
+    It returns a `Replay`. Nothing leaves the process, and no time passes. What cannot be repeated,
+    because its workflow is not there, say, fails the test with a sentence.
     """
     folder = request.path.parent
 
@@ -44,21 +48,34 @@ def weft_replay(request: pytest.FixtureRequest) -> Replaying:
         strict: bool = False,
         drift: bool = False,
     ) -> Replay:
-        from weft.workflow.loader import load_unit
+        from weft.core.errors import WeftError
         from weft.workflow.runs.cassette_file import read_cassette
-        from weft.workflow.runs.rebuilt import rebuilt_or_recorded
-        from weft.workflow.runs.replay import replay
 
-        story = read_cassette(folder / cassette)
-        if flow is None:
-            unit = rebuilt_or_recorded(story.header)
-        elif isinstance(flow, (str, Path)):
-            unit = load_unit(folder / flow)
+        story = None
+        try:
+            story = read_cassette(folder / cassette)
+            found = _replayed(story, None if flow is None else _unit(flow, folder), strict)
+        except WeftError as error:
+            said = f"{cassette}: {error}"
+            if story is not None and flow is None:
+                said += _NO_FLOW.format(str(cassette))
         else:
-            unit = flow.unit
-        found = replay(story, unit, strict=strict)
-        if not found.ok and not drift:
-            pytest.fail(f"{cassette}: {found.report()}", pytrace=False)
-        return found
+            if found.ok or drift:
+                return found
+            said = f"{cassette}: {found.report()}"
+        pytest.fail(said, pytrace=False)  # here: how weft came to it helps nobody
 
     return replaying
+
+
+def _unit(flow: Flow | str | Path, folder: Path) -> Unit:
+    from weft.workflow.loader import load_unit
+
+    return load_unit(folder / flow) if isinstance(flow, (str, Path)) else flow.unit
+
+
+def _replayed(story: Story, unit: Unit | None, strict: bool) -> Replay:
+    from weft.workflow.runs.rebuilt import rebuilt_or_recorded
+    from weft.workflow.runs.replay import replay
+
+    return replay(story, unit or rebuilt_or_recorded(story.header), strict=strict)

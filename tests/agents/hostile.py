@@ -15,7 +15,7 @@ from weft.agents.tools import Isolation, ToolContext, tool
 from weft.core.errors import ModelUnavailable
 
 MIB = 1024 * 1024
-isolated = tool(isolate=Isolation(timeout_s=20))
+isolated = tool(isolate=Isolation(timeout_s=300))
 
 
 @isolated
@@ -57,7 +57,7 @@ def surroundings() -> dict[str, Any]:
     return {"env": dict(os.environ), "pid": os.getpid(), "group": os.getpgrp()}
 
 
-@tool(isolate=Isolation(env=("SECRET_KEY",)))
+@tool(isolate=Isolation(env=("SECRET_KEY",), timeout_s=300))
 def trusted() -> str | None:
     return os.environ.get("SECRET_KEY")
 
@@ -146,46 +146,46 @@ def loops() -> None:
         pass
 
 
-@tool(isolate=Isolation(cpu_s=1))
+@tool(isolate=Isolation(cpu_s=1, timeout_s=300))
 def burns() -> None:
     while True:
         pass
 
 
-@tool(isolate=Isolation(memory_bytes=256 * MIB))
+@tool(isolate=Isolation(memory_bytes=256 * MIB, timeout_s=300))
 def asks_for_much() -> int:
     return len(bytearray(1024 * MIB))
 
 
-@tool(isolate=Isolation(memory_bytes=256 * MIB))
+@tool(isolate=Isolation(memory_bytes=256 * MIB, timeout_s=300))
 def grows() -> None:
     kept = []
     while True:
         kept.append(bytearray(MIB))
 
 
-@tool(isolate=Isolation(memory_bytes=128 * MIB))
+@tool(isolate=Isolation(memory_bytes=128 * MIB, timeout_s=300))
 def modest() -> str:
     return "fits"
 
 
-@tool(isolate=Isolation(output_bytes=MIB))
+@tool(isolate=Isolation(output_bytes=MIB, timeout_s=300))
 def prints_much() -> None:
     while True:
         print("x" * 1000)
 
 
-@tool(isolate=Isolation(output_bytes=MIB))
+@tool(isolate=Isolation(output_bytes=MIB, timeout_s=300))
 def prints_some() -> int:
     print("x" * (MIB // 2))
     return 1
 
 
-@tool(isolate=Isolation(output_bytes=MIB))
+@tool(isolate=Isolation(output_bytes=MIB, timeout_s=300))
 def returns_much() -> str:
     return "x" * (2 * MIB)
 
 
-@tool(isolate=Isolation(file_bytes=MIB))
+@tool(isolate=Isolation(file_bytes=MIB, timeout_s=300))
 def writes_much(path: str) -> None:
     Path(path).write_bytes(bytes(2 * MIB))

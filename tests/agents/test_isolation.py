@@ -44,7 +44,10 @@ def refused(one: Tool[..., Any], kind: type[ToolError], **arguments: Any) -> Too
 def gone(pid: int) -> bool:
     """Whether a process has ended, waiting for the system to notice."""
     for _ in range(6000):
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
             return True
         time.sleep(0.01)
     return False
@@ -73,7 +76,7 @@ def test_a_tool_in_a_file_of_its_own_is_found(tmp_path: Path) -> None:
 
 def test_log_lines_come_first_and_what_is_printed_last() -> None:
     logs: list[str] = []
-    assert 0 < call(hostile.talks, logs) <= 20
+    assert 0 < call(hostile.talks, logs) <= 300
     assert logs[0] == "on the way"
     assert sorted(logs[1].splitlines()) == ["complained", "printed"]
     assert len(logs) == 2
@@ -253,7 +256,7 @@ def test_a_tool_of_the_program_itself_is_found(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     assert run.stdout.startswith("weft_file_")

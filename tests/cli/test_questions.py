@@ -271,6 +271,45 @@ def test_a_prompt_ends_with_its_node(terminal: tuple[int, int]) -> None:
     os.close(terminal[1])
 
 
+def test_what_somebody_else_has_answered_is_not_given_up() -> None:
+    async def main() -> Stage:
+        stage = Stage({})
+
+        async def script() -> None:
+            stage.play(*asks(ASK), HumanAnswered(ASK, 0.0))  # and it works on the answer
+            await asyncio.sleep(5)
+            stage.play(*asks(OTHER), NodeFinished(ASK, Outcome("succeeded"), 5.0))
+            await stage.cancelled.wait()
+
+        await stage.serving(script)
+        return stage
+
+    assert FakeClock().run(main()).questions.unanswered == ("colour",)
+
+
+def test_a_prompt_ends_with_an_answer_from_elsewhere(terminal: tuple[int, int]) -> None:
+    async def main() -> Stage:
+        stage = Stage({}, Keyboard(terminal[0]))
+
+        async def script() -> None:
+            stage.play(*asks(ASK))
+            while "go on?" not in stage.out.getvalue():
+                await asyncio.sleep(0)
+            stage.play(HumanAnswered(ASK, 1.0), HumanAsked(ASK, "and then?", {}, 1.0))
+            while "and then?" not in stage.out.getvalue():
+                await asyncio.sleep(0)
+            os.write(terminal[1], b"home\n")
+            await stage.answered.wait()
+
+        await stage.serving(script)
+        return stage
+
+    stage = asyncio.run(main())
+    assert stage.answers == {"approve": "home"}
+    assert stage.questions.unanswered == ()
+    os.close(terminal[1])
+
+
 def test_a_terminal_that_closes_leaves_the_question_unanswered(terminal: tuple[int, int]) -> None:
     async def main() -> Stage:
         stage = Stage({}, Keyboard(terminal[0]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,10 @@ def test_a_killed_thought_goes_on_where_it_was(endpoints: EndpointServer, folder
     )
     for _ in range(2):
         said(process, " succeeded in ")
+    patience = iter(range(6_000))
+    while len(endpoint.requests) < 3:
+        assert next(patience, None) is not None, "the third was never asked"
+        time.sleep(0.02)
     process.kill()
     process.communicate()
     assert "legs" in typed("runs").output

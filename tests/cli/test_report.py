@@ -21,12 +21,14 @@ from weft.cli.rows import rows
 from weft.core.errors import Failure
 from weft.core.events import (
     Event,
+    HumanAsked,
     NodeFinished,
     NodeInfo,
     NodeLogged,
     NodeStarted,
     Outcome,
     RunFinished,
+    RunResumed,
     RunStarted,
 )
 from weft.core.ids import NodeId, RunId
@@ -88,6 +90,20 @@ def test_the_report_of_the_brief() -> None:
 
 def test_the_lines_of_the_brief() -> None:
     assert lines(brief_run()) == (GOLDEN / "cli_lines.txt").read_text("utf-8")
+
+
+def test_a_question_of_an_earlier_part_is_told_as_that() -> None:
+    node = NodeId("approve")
+    told = lines(
+        [
+            RunResumed(RunId("r"), 2, "", 1.0),
+            RunStarted(RunId("r"), "brief", "", (NodeInfo(node, "ask"),), {}, 1.0),
+            NodeStarted(node, 1, 1.0),
+            HumanAsked(node, "Send it?", {}, 1.0, recalled=True),
+        ]
+    )
+    assert "brief goes on: 1 node" in told
+    assert "approve still asks: Send it?" in told
 
 
 def test_a_wide_map_is_told_in_tenths() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.cli.terminal import Terminal
 from tests.serving.vllm.conftest import state  # noqa: F401 - a fixture
 from tests.serving.vllm.watching import ask, nothing_left, until
 from weft.cli.main import app
@@ -38,7 +38,7 @@ def started() -> Iterator[list[subprocess.Popen[str]]]:
 def weft(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "COLUMNS": "120", **env}
     return subprocess.run(
-        [*WEFT, *words], capture_output=True, text=True, timeout=120, env=environment
+        [*WEFT, *words], capture_output=True, text=True, timeout=300, env=environment
     )
 
 
@@ -69,7 +69,7 @@ def test_it_serves_until_a_signal(
     entry = only()
     assert ask(entry.urls[0])
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 0
     assert entry.urls[0] in out
     assert f"weft stop {entry.id}" in out
@@ -85,7 +85,7 @@ def test_a_signal_during_the_start(
     process = serve(started)
     entry = only("starting")
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert out == ""
     nothing_left(entry)
@@ -108,7 +108,7 @@ def test_ps_and_stop(started: list[subprocess.Popen[str]]) -> None:
     assert unknown.returncode == 1
     assert entry.id in unknown.stderr
     assert weft("stop", "mine").stdout == f"{entry.id} is gone\n"
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert process.returncode == 0
     nothing_left(entry)
 
@@ -180,26 +180,19 @@ def test_a_dry_run_shows_commands_and_no_key() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_on_a_terminal_it_moves_in_place(
-    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: signal.Signals
 ) -> None:
     """SIGHUP: the terminal is closed, so that nothing can be shown any more."""
-    monkeypatch.setenv("FAKE_START_S", "0.5")
-    monkeypatch.setenv("TERM", "xterm")
-    main, side = pty.openpty()
-    with subprocess.Popen([*WEFT, "serve", "fake"], stdin=side, stdout=side, stderr=side) as weft:
-        os.close(side)
-        said = b""
-        while b"weft stop" not in said:
-            assert select.select([main], [], [], 60)[0], said
-            said += os.read(main, 4096)
+    monkeypatch.setenv("FAKE_GATE", str(tmp_path / "gate"))
+    with Terminal([*WEFT, "serve", "fake"]) as terminal:
+        terminal.wait_for("loading weights")
+        (tmp_path / "gate").touch()
+        entry_id = terminal.wait_for(re.compile(r"weft stop \S+\s")).split()[-1]
         if number == signal.SIGHUP:
-            os.close(main)
-        weft.send_signal(number)
-        entry_id = said.split(b"weft stop ")[1].split()[0].decode()
-        weft.wait(timeout=60)
+            terminal.hang_up()
+        terminal.process.send_signal(number)
+        terminal.end()
     if number == signal.SIGINT:
-        os.close(main)
-        assert weft.returncode == 0
-    assert b"loading weights" in said
+        assert terminal.process.returncode == 0
     assert entry_id.startswith("fake-")
     assert not Path(os.environ["WEFT_STATE_DIR"], "servers", f"{entry_id}.json").exists()

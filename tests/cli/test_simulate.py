@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from tests.engine.simulate.test_what_if import called
 from weft.cli.main import app
+from weft.core.errors import InputError
+from weft.engine.simulate import recording
+from weft.workflow.simulating import changed
 
 TOOLS = """
 import asyncio
@@ -70,6 +75,9 @@ def test_slots_and_speeds() -> None:
 
 
 def test_failures_with_seeds_and_advice() -> None:
+    assert (
+        "Injected: the simulation made it" in weft("simulate", "last", "--fail", "search:1").stdout
+    )
     found = predicted("--fail", "search:0.2", "--seeds", "30", "--advise")
     statuses = found["statuses"]
     assert isinstance(statuses, dict)
@@ -95,6 +103,7 @@ def test_what_people_read() -> None:
         (("--latency", "tool.search=fast"), "is no latency"),
         (("--model-speed", "x0"), "is no speed"),
         (("--model-speed", "x2"), "has no model"),
+        (("--model-speed", "search=x2"), "hint: it has none"),
         (("--fail", "search:2"), "is no fault"),
         (("--fail", "nobody:0.1"), "has no tool, model or node"),
         (("--limit", "gpu=many"), "is no limit"),
@@ -105,6 +114,39 @@ def test_what_makes_no_sense_is_said(options: tuple[str, str], told: str) -> Non
     shown = weft("simulate", "last", *options)
     assert shown.exit_code == 2
     assert told in shown.stderr.replace("\n", " ")
+
+
+def test_a_model_may_be_called_as_in_other_options() -> None:
+    found = recording(called())
+    assert changed(found, speeds=["model.small=x2"]) == changed(found, speeds=["small=x2"])
+    with pytest.raises(InputError, match=r"no model called 'model\.other'") as raised:
+        changed(found, speeds=["other=x2"])
+    assert raised.value.hint is not None
+    assert "model.small" in raised.value.hint
+    assert "tool.search" not in raised.value.hint
+
+
+def test_a_run_that_waits_for_a_person_is_simulated_as_far_as_it_came(tmp_path: Path) -> None:
+    words = "had not come to its end"
+    assert words not in weft("simulate", "last").stdout
+    assert predicted()["ended"] is True
+    asks = FLOW.replace("name: notes", "name: asks").replace(
+        "outputs:", '  sure: {ask: "{{ notes }}?"}\noutputs:'
+    )
+    (tmp_path / "asks.yaml").write_text(asks)
+    assert weft("run", "asks.yaml", "-q").exit_code == 4
+    shown = weft("simulate", "last").stdout
+    assert words in shown
+    assert "cut off there" in shown
+    assert predicted()["ended"] is False
+
+
+def test_the_example_of_the_docs() -> None:
+    docs = Path(__file__).parents[2] / "docs" / "simulate.md"
+    (program,) = re.findall(r"```python\n(.*?)```", docs.read_text("utf-8"), re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile(program, "simulate.md", "exec"), names)
+    assert names["found"]
 
 
 def test_no_such_run() -> None:

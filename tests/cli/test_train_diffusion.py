@@ -91,13 +91,44 @@ def test_a_stopped_one_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 @pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), OSError("No space left on device: x")]
+)
+def test_a_disk_without_room_is_no_bug_of_ours(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: OSError
+) -> None:
+    def full(order: Order) -> None:
+        raise error
+
+    training(monkeypatch, full)
+    ran = weft("list", "--out", str(tmp_path / "out"), "--json")
+    assert ran.exit_code == 1
+    said = json.loads(ran.stdout)["error"]
+    assert said["error"] == "StoreError"
+    assert "No space left on device" in said["message"]
+    assert "--resume" in said["hint"]
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ran = weft("list", "--variant", "full", "--out", str(tmp_path / "file" / "out"))
+    assert ran.exit_code == 1
+    assert "Not a directory" in ran.stderr
+    assert "bug" not in ran.stderr
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["lists", "--out", "x"], "no diffusion model 'lists' can be trained"),
         (["list", "--out", "x"], "there is no list model None"),
         (["list", "--out", "x", "--variant", "full", "--steps", "0"], "nothing can be trained"),
         (["list", "--out", "x", "--variant", "full", "--set", "depth=2"], "no setting 'depth'"),
+        (["list", "--out", "x", "--variant", "full", "--rate", "nan"], "rate nan: it is a number"),
+        (["list", "--out", "x", "--variant", "full", "--data", "x"], "leave --data out"),
+        (["list", "--out", "x", "--variant", "full", "--threads", "99999"], "more than the"),
         (["learn2pd", "--out", "x"], "a filter is for one model"),
+        (["learn2pd", "--out", "x", "--model", "list-ar"], "take list-full or list-block"),
+        (["block", "--out", "x", "--model", "list-full", "--threads", "1"], "other words"),
         (["learn2pd", "--out", "x", "--model", "no-such"], "no model 'no-such'"),
         (["list", "--variant", "full"], "--out"),
         (["--out", "x"], "KIND"),

@@ -143,7 +143,7 @@ def test_what_is_missing_is_named(words: list[str], option: str) -> None:
     ("words_more", "said"),
     [(["--set", "heads=two"], "expected a whole number"), (["--set", "heads"], "NAME=VALUE"),
      (["--set", "prompts=2"], "no setting 'prompts'"), (["--steps", "0"], "nothing can be trained"),
-     (["--device", "abacus"], "cannot compute on 'abacus'")],
+     (["--device", "abacus"], "nothing can be trained on 'abacus'")],
 )  # fmt: skip
 def test_settings_that_cannot_be(words: list[str], words_more: list[str], said: str) -> None:
     ran = weft(*words, *words_more)

@@ -16,6 +16,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
+from tests import late
 from weft.core.errors import (
     CapabilityError,
     ModelOutputError,
@@ -71,7 +72,7 @@ async def events_of(client: ModelClient, request: ModelRequest) -> list[ModelEve
 
 async def no_tasks_left() -> None:
     """The task of the caller is the only one; what is being torn down gets a moment."""
-    for _ in range(200):
+    for _ in range(12_000):
         if len(asyncio.all_tasks()) == 1:
             return
         await asyncio.sleep(0.005)
@@ -507,14 +508,19 @@ class ScriptedModelConformance(ModelClientConformance):
         seen: list[Delta] = []
 
         async def main() -> None:
-            reply = Reply("one two three " * 500, per_token_s=0.02)
+            reply = Reply("one two three " * 500, per_token_s=0.1)
             async with self.playing(lambda _: reply) as client:
-                request = asking(sampling=Sampling(), timeout_s=2.0)
+                request = asking(sampling=Sampling(), timeout_s=20.0)
                 with pytest.raises(ModelTimeout):
-                    await complete(client, request, seen.append)
+                    await complete(client, request, hear)
                 await self.idle()
 
-        asyncio.run(main())
+        def hear(delta: Delta) -> None:
+            if not seen:
+                late.pass_time(20)
+            seen.append(delta)
+
+        late.run(main())
         assert seen
 
     def test_a_stream_that_breaks_off_is_retryable(self) -> None:

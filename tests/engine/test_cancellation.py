@@ -484,7 +484,8 @@ def test_ctrl_c_ends_a_run_cleanly_and_a_second_one_forces_it(
             await asyncio.sleep(0.001)
 
     async def main() -> None:
-        await Run(Graph("g", [node("a", stubborn)]), listeners=[events.append]).wait()
+        options = RunOptions(grace_s=60.0)
+        await Run(Graph("g", [node("a", stubborn)]), options, listeners=[events.append]).wait()
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(main())

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 from tests.engine.play import after, echo, fail, give, node, script
 from tests.engine.recorded import Recording, go_on, record
 from weft.core.budget import Budget
-from weft.core.errors import NodeFailed
+from weft.core.errors import NodeFailed, UnknownReference
 from weft.core.events import (
     HumanAnswered,
+    HumanAsked,
     NodeFinished,
     NodeRerouted,
     NodeRetrying,
@@ -42,6 +44,7 @@ from weft.engine import (
     best_effort,
     quorum,
 )
+from weft.engine.journal.recalled import RecordedRecall
 from weft.engine.kinds import Fragment, fold, loop, map_over, reduce_with, subgraph
 
 BOOM = NodeFailed("boom")
@@ -277,6 +280,49 @@ def spending(w: Works) -> Sequence[Node]:
     ]
 
 
+def called_off(w: Works) -> Sequence[Node]:
+    """Somebody cancels nodes by name: see `CALLED_OFF`."""
+
+    async def agent(context: NodeContext, _: Inputs) -> Any:
+        places = [inside(context.scope, name) for name in ("quick", "slow", "wrong")]
+        works = (after(1, 1), after(30), after(30, 1))
+        context.append([Node(p, w(work)) for p, work in zip(places, works, strict=True)])
+        await context.outcome(places[0])
+        context.cancel(places[2], "it is wrong")
+        return [(await context.outcome(place)).status for place in places]
+
+    def body(scope: NodeId, bindings: Any) -> Fragment:
+        return Fragment((Node(scope, w(after(30, 1)), given=bindings),), scope)
+
+    return [
+        node("first", w(after(3, 1))),
+        node("running", w(after(30, 1))),
+        node("alone", w(after(30, 1))),
+        node("waits", w(after(30, 1)), "first"),
+        node("takes", w(echo), "running", "first", join=best_effort("nothing")),
+        node("agent", w(agent)),
+        node("items", w(map_over("xs", body)), given={"xs": [1, 2]}),
+        node("foreign", w(after(30, 1)), given={"lock": object()}),
+        node("late", w(after(7))),
+        node("end", w(echo), "takes", "agent", "late"),
+    ]
+
+
+CALLED_OFF: dict[float, tuple[str, ...]] = {
+    1.5: ("running", "alone", "waits", "foreign"),
+    2.5: ("agent/slow", "items"),
+}
+
+
+def call_off(*nodes: str) -> Callable[[Run], object]:
+    def act(run: Run) -> None:
+        for name in nodes:
+            with suppress(UnknownReference):
+                run.cancel("nobody wants it", NodeId(name))
+
+    return act
+
+
 SHAPES: list[Nodes] = [
     chain,
     failing,
@@ -290,6 +336,7 @@ SHAPES: list[Nodes] = [
     stood_in,
     raced,
     asking,
+    called_off,
     spending,
 ]
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -313,7 +360,8 @@ class Person:
 
 
 def at(person: Person) -> dict[float, Callable[[Run], object]]:
-    return dict.fromkeys((2, 4, 6), person)
+    called_off = {when: call_off(*nodes) for when, nodes in CALLED_OFF.items()}
+    return {**dict.fromkeys((2, 4, 6), person), **called_off}
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
@@ -322,6 +370,8 @@ def test_a_run_that_is_cut_off_anywhere_comes_to_the_same(shape: Nodes) -> None:
     whole = record(shape(Works()), at=at(Person()), **settings)
     # What is left of a process that died may end with any record, since it wrote them in order.
     for left in range(1, len(whole.records)):
+        if is_within_a_cancellation(whole.records, left):
+            continue  # what one word of a person ends is written at once
         works, person = Works(), Person()
         cut = whole.records[:left]
         resumed = go_on(shape(works), cut, at=at(person), **settings)
@@ -333,15 +383,48 @@ def test_a_run_that_is_cut_off_anywhere_comes_to_the_same(shape: Nodes) -> None:
         )
 
 
+def test_a_question_that_is_open_is_not_asked_anew() -> None:
+    questions = Counter([("one", "what?"), ("one", "and then?"), ("two", "who?")])
+    whole = record(asking(Works()), at=at(Person()))
+    for left in range(1, len(whole.records)):
+        resumed = go_on(asking(Works()), whole.records[:left], at=at(Person()))
+        asked = [e.record for e in resumed.records if isinstance(e.record, HumanAsked)]
+        assert Counter((a.node, a.question) for a in asked if not a.recalled) == questions
+        for n, again in enumerate(asked):
+            if again.recalled:
+                before = [(a.node, a.question, a.schema) for a in asked[:n]]
+                assert (again.node, again.question, again.schema) in before
+
+
+def test_a_question_that_is_another_now_or_of_another_run_is_new() -> None:
+    def asks(question: str) -> Sequence[Node]:
+        return [node("a", give(Ask(question, {"type": "string"})))]
+
+    answered = {1: lambda run: run.answer(NodeId("a"), "yes")}
+    whole = record(asks("now?"), at=answered)
+    place = next(n for n, e in enumerate(whole.records) if isinstance(e.record, HumanAsked))
+    cut = whole.records[: place + 1]
+
+    def told(resumed: Recording) -> list[bool]:
+        return [event.recalled for event in resumed.all(HumanAsked)]
+
+    assert told(go_on(asks("now?"), cut, at=answered)) == [True]
+    assert told(go_on(asks("later?"), cut, at=answered)) == [False]
+    forked = record(asks("now?"), recall=RecordedRecall(cut, part=1), at=answered)
+    assert told(forked) == [False]
+    cancelled = record(asks("now?"), at={1: lambda run: run.cancel()})
+    assert told(go_on(asks("now?"), cancelled.records, at=answered)) == [False]
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 def test_a_run_that_is_cut_off_again_and_again_comes_to_the_same(shape: Nodes) -> None:
     settings = SETTINGS.get(shape.__name__, {})
     whole = record(shape(Works()), at=at(Person()), **settings)
     for left in range(2, len(whole.records), 3):
-        cut = whole.records[:left]
+        cut = until_a_turn_ends(whole.records, left)
         for more in (2, 5, 9):
             again = go_on(shape(Works()), cut, at=at(Person()), **settings)
-            cut = again.records[: len(cut) + more]
+            cut = until_a_turn_ends(again.records, len(cut) + more)
         resumed = go_on(shape(Works()), cut, at=at(Person()), **settings)
         assert_same(resumed, whole)
 
@@ -355,6 +438,52 @@ def test_a_failure_inside_a_node_that_succeeded_is_tried_again_when_the_run_had_
     assert works.done["sub/aside"] == 1
     assert not works.done["sub/both"]
     assert_same(resumed, whole)
+
+
+@pytest.mark.parametrize("name", ["running", "alone", "waits", "foreign", "agent/slow", "items"])
+def test_what_somebody_cancelled_is_recalled_as_that(name: str) -> None:
+    whole = record(called_off(Works()), at={1.5: call_off(name)})
+    assert whole.by_node[NodeId(name)].status == "cancelled"
+    assert whole.result.status == ("succeeded" if name == "running" else "partial")
+    by_name = [getattr(each.record, "by_name", False) for each in whole.records]
+    for left in range(len(by_name) - by_name[::-1].index(True), len(by_name)):
+        works = Works()
+        resumed = go_on(called_off(works), whole.records[:left])
+        assert_same(resumed, whole)
+        assert not works.done[name]
+        again = go_on(called_off(Works()), resumed.records[:-1])
+        assert_same(again, whole)
+
+
+def test_what_somebody_cancelled_stays_so_when_what_it_waited_for_fails() -> None:
+    def nodes() -> Sequence[Node]:
+        return [node("bad", fail(BOOM, 5)), node("waits", echo, "bad"), node("end", echo, "waits")]
+
+    whole = record(nodes(), at={1: call_off("waits")})
+    assert whole.by_node[NodeId("waits")].status == "cancelled"
+    cut = [each for each in whole.records if each.record.at_s <= 1]
+    assert_same(go_on(nodes(), cut), whole)
+
+
+@pytest.mark.parametrize("name", ["alone", "agent/slow", "items", "foreign"])
+def test_what_somebody_cancelled_is_tried_again_when_the_run_had_ended(name: str) -> None:
+    whole = record(called_off(Works()), at={1.5: call_off(name)})
+    works = Works()
+    resumed = go_on(called_off(works), whole.records)
+    assert resumed.result.status == "succeeded"
+    assert works.done[name] == 1
+    assert not works.done["late"]
+
+
+def until_a_turn_ends(records: Sequence[Any], left: int) -> Sequence[Any]:
+    while is_within_a_cancellation(records, left):
+        left += 1
+    return records[:left]
+
+
+def is_within_a_cancellation(records: Sequence[Any], left: int) -> bool:
+    around = records[left - 1 : left + 1]
+    return len(around) == 2 and all(getattr(each.record, "by_name", False) for each in around)
 
 
 def assert_same(resumed: Recording, whole: Recording) -> None:

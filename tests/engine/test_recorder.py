@@ -364,6 +364,23 @@ def test_a_letter_cancels_a_run_or_a_node_of_it(letter: Letter, statuses: dict[s
     assert found.statuses == statuses
 
 
+def test_the_cancellation_of_a_node_that_is_not_there_yet_waits_for_it() -> None:
+    async def later(context: NodeContext, _: Inputs) -> str:
+        await asyncio.sleep(3)
+        context.append([node("grow/one", after(9, 1))])
+        return (await context.outcome(NodeId("grow/one"))).status
+
+    journal = MemoryJournal()
+    letter = Letter("cancel", NodeId("grow/one"), "nobody wants it")
+    found = record(
+        [node("grow", later)],
+        journal=journal,
+        at={1.0: lambda _: journal.send(RUN, letter)},
+    )
+    assert found.value("grow") == "cancelled"
+    assert found.ended_s("grow/one") <= 3.5
+
+
 # -- the time of a run in parts ----------------------------------------------------------------
 
 

@@ -200,7 +200,10 @@ def test_a_closed_store_says_so(path: Path) -> None:
 
 _WRITER = """
 import asyncio, sys
+from weft.engine import store_sqlite
 from weft.engine.store_sqlite import SqliteStore
+
+store_sqlite._BUSY_S = 120.0  # another writer may stand still in the middle of a write
 
 async def main(path, name):
     store = SqliteStore(path)
@@ -242,5 +245,39 @@ def test_processes_share_one_file_and_end_by_themselves(path: Path) -> None:
                 for number in range(100):
                     assert await store.get(f"{name}-{number}") == Entry(number)
             assert await store.get("shared") == Entry(99)
+
+    asyncio.run(check())
+
+
+_READER = """
+import asyncio, sys
+from weft.engine import store_sqlite
+from weft.engine.store_sqlite import SqliteStore
+
+store_sqlite._BUSY_S = 120.0  # another writer may stand still in the middle of a write
+
+async def main(path):
+    store = SqliteStore(path)
+    print([await store.get(key) is not None for key in ("one", "two")])
+    await store.aclose()
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+def test_no_other_process_takes_the_log_of_a_store_that_is_open(path: Path) -> None:
+    """Also when this process has opened the file twice: its locks must have outlived that."""
+
+    def found() -> str:
+        command = [sys.executable, "-c", _READER, str(path)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    async def check() -> None:
+        async with aclosing(SqliteStore(path)) as store:
+            await store.put("one", 1)
+            await _get(path, "one")
+            assert found() == "[True, False]"
+            await store.put("two", 2)
+            assert found() == "[True, True]"
 
     asyncio.run(check())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 from weft.agents.mcp import McpServer
 
 HERE = Path(__file__).parent
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 class Trace:
@@ -71,8 +70,7 @@ async def until(true: Callable[[], bool]) -> None:
 
 def alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    return state != "Z"
+    return stat.rpartition(")")[2].split()[0] != "Z"

@@ -13,7 +13,7 @@ from typing import Any
 
 import weft
 from tests.workflow.runs.house import House
-from weft.agents.tools.thread import threads_awaited
+from weft.agents.tools.places import threads_awaited
 from weft.core.fakes import FakeModel, Reply
 from weft.core.ports import ModelRequest
 from weft.workflow.document.leaves import AskNode
@@ -126,7 +126,7 @@ def test_fifty_runs(tmp_path: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     lines = done.stdout.splitlines()

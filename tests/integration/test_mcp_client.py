@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests import late
 from tests.integration.mcp_watch import Trace, alive, until
 from weft.agents.mcp import McpServer, McpTools
 from weft.agents.tools import tool_logs
@@ -25,6 +26,13 @@ from weft.core.errors import (
 
 Use = Callable[[McpTools], Awaitable[None]]
 UseTraced = Callable[[McpTools, Trace], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is told to end writes into its trace first, and may be slow."""
+    monkeypatch.setattr("weft.agents.mcp.process._GRACE_S", 60.0)
+    monkeypatch.setattr("weft.agents.mcp.connection._CLOSING_S", 240.0)
 
 
 @pytest.fixture
@@ -103,12 +111,15 @@ def test_cancelling_the_caller_is_seen_by_the_server(over: Over) -> None:
 
 def test_a_call_that_takes_too_long_is_cancelled(over: Over) -> None:
     async def use(tools: McpTools, trace: Trace) -> None:
-        with pytest.raises(ToolLimitError, match=r"longer than its 2 s") as raised:
-            await tools.call("wait", {"name": "late"})
+        calling = asyncio.create_task(tools.call("wait", {"name": "late"}))
+        await until(trace.has("late started"))
+        late.pass_time(20)
+        with pytest.raises(ToolLimitError, match=r"longer than its 20 s") as raised:
+            await calling
         assert raised.value.retryable
         await until(trace.has("late cancelled"))
 
-    asyncio.run(over(use, timeout_s=2.0))
+    late.run(over(use, timeout_s=20.0))
 
 
 def test_progress_becomes_log_lines(over: Over) -> None:
@@ -238,7 +249,7 @@ def test_an_address_that_comes_back(trace: Trace) -> None:
             assert raised.value.retryable
         port = int(url.split(":")[2].split("/")[0])
         with trace.peer_over_http(port):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 assert await call_until_it_works(tools, "add", {"a": 1}) == 2
             await tools.aclose()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from tests import late
 from tests.integration.mcp_watch import Trace, alive, until
 from weft.agents.mcp import McpTools
 from weft.agents.tools import tool_logs
@@ -24,6 +26,7 @@ def trace(tmp_path: Path) -> Trace:
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """These servers do not end when they are asked to; the tests need not wait long for them."""
     monkeypatch.setattr("weft.agents.mcp.process._GRACE_S", 0.3)
+    monkeypatch.setattr("weft.agents.mcp.connection._CLOSING_S", 240.0)
 
 
 def use(
@@ -131,18 +134,23 @@ def test_a_flood_ends_the_server(trace: Trace) -> None:
     use(trace, "calls", what)
 
 
-@pytest.mark.parametrize("mode", ["silent", "no_listing"])
-def test_a_server_that_never_answers(trace: Trace, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "asked"), [("silent", "initialize|server/discover"), ("no_listing", "tools/list")]
+)
+def test_a_server_that_never_answers(trace: Trace, mode: str, asked: str) -> None:
     async def main() -> None:
-        tools = McpTools(trace.hostile(mode, start_timeout_s=4.0))
-        with pytest.raises(ToolLimitError, match="did not answer within 4 s") as raised:
-            await tools.call("anything", {})
+        tools = McpTools(trace.hostile(mode, start_timeout_s=20.0))
+        calling = asyncio.create_task(tools.call("anything", {}))
+        await until(lambda: re.search(asked, trace.text) is not None)
+        late.pass_time(20)
+        with pytest.raises(ToolLimitError, match="did not answer within 20 s") as raised:
+            await calling
         assert raised.value.retryable
         assert trace.pids
         assert not any(alive(pid) for pid in trace.pids)
         await tools.aclose()
 
-    asyncio.run(main())
+    late.run(main())
 
 
 def test_closing_while_it_starts_leaves_no_process(trace: Trace) -> None:

@@ -94,6 +94,13 @@ def written(folder: Path) -> Trace:
     return Trace(folder)
 
 
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client lets a slow server end in its own time, in which that writes into its trace."""
+    monkeypatch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", 120.0)
+    monkeypatch.setattr("mcp.client.stdio.FORCE_KILL_TIMEOUT", 120.0)
+
+
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
     return written(tmp_path)
@@ -173,6 +180,7 @@ async def nodes_that_end_are_progress(client: Client, trace: Trace) -> None:
         heard.append((progress, total, message))
 
     await client.call_tool("greeting", {"name": "you"}, progress_callback=hear)
+    await until(lambda: len(heard) >= 2)
     assert heard == [(1.0, 2.0, "hello finished"), (2.0, 2.0, "many finished")]
 
 
@@ -219,7 +227,7 @@ def test_the_script_over_stdio(trace: Trace) -> None:
     """All of it with one client; and when that leaves, what is under way ends."""
 
     async def main() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             async with over_stdio(trace) as client:
                 for part in SCRIPT:
                     await part(client, trace)
@@ -238,7 +246,7 @@ def test_the_script_over_http(
     house: tuple[str, Trace], part: Callable[[Client, Trace], Awaitable[None]]
 ) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), Client(house[0], cache=None) as client:
+        async with asyncio.timeout(300), Client(house[0], cache=None) as client:
             await part(client, house[1])
 
     asyncio.run(main())
@@ -265,7 +273,7 @@ def test_stdout_is_the_protocols_alone(trace: Trace) -> None:
         process.stdin.write(json.dumps(request) + "\n")
         process.stdin.flush()
         answers.append(json.loads(process.stdout.readline()))
-    rest, said = process.communicate(timeout=60)
+    rest, said = process.communicate(timeout=120)
     assert [answer["id"] for answer in answers] == [0, 1]
     assert answers[1]["result"]["structuredContent"]["text"] == "hello you"
     assert rest == ""
@@ -277,7 +285,7 @@ def test_stdout_is_the_protocols_alone(trace: Trace) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_runs_in_order(trace: Trace, number: signal.Signals) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), over_stdio(trace) as client:
+        async with asyncio.timeout(300), over_stdio(trace) as client:
             cut = asyncio.create_task(client.call_tool("waiting", {"name": "cut"}))
             await until(trace.has("cut started"))
             os.kill(trace.pids[0], number)
@@ -292,7 +300,7 @@ def test_a_signal_ends_runs_in_order(trace: Trace, number: signal.Signals) -> No
 def test_a_signal_ends_what_listens(trace: Trace) -> None:
     with listening(trace) as (_, process):
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 130
+        assert process.wait(120) == 130
 
 
 def test_web_pages_and_foreign_hosts_are_refused(house: tuple[str, Trace]) -> None:
@@ -301,7 +309,9 @@ def test_web_pages_and_foreign_hosts_are_refused(house: tuple[str, Trace]) -> No
     accept = {"accept": "application/json, text/event-stream"}
 
     def status(**headers: str) -> int:
-        response = httpx2.post(url, json=body, headers={**accept, **headers}, trust_env=False)
+        response = httpx2.post(
+            url, json=body, headers={**accept, **headers}, trust_env=False, timeout=120
+        )
         return response.status_code
 
     assert status(origin="https://evil.example") == 403
@@ -319,7 +329,7 @@ def test_a_port_that_is_taken(house: tuple[str, Trace]) -> None:
         env={**os.environ, **environment(trace)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert second.returncode == 1
@@ -334,7 +344,7 @@ def test_a_workflow_that_asks_a_person_is_refused(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 2

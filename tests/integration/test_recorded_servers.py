@@ -14,7 +14,16 @@ from mcp import Client, StdioServerParameters
 from openai import APIStatusError, OpenAI
 
 from tests.integration.mcp_watch import Trace
-from tests.integration.test_gateway import HELLO, Served, client, counter, gateway, until, written
+from tests.integration.test_gateway import (
+    HELLO,
+    PATIENCE_S,
+    Served,
+    client,
+    counter,
+    gateway,
+    until,
+    written,
+)
 from tests.integration.test_mcp_server import command, environment
 from tests.integration.test_mcp_server import written as tools_written
 from weft.workflow.mcp_server import RUN_KEY
@@ -27,7 +36,7 @@ def weft(folder: Path, *words: str) -> tuple[int, str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr
@@ -53,7 +62,7 @@ def test_runs_behind_the_gateway_are_kept_where_it_says(tmp_path: Path) -> None:
     folder = written(tmp_path)
 
     async def many(served: Served) -> list[str]:
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(asked(served, text, stream=stream))
                 for text in ("tea", "salt")
@@ -64,7 +73,7 @@ def test_runs_behind_the_gateway_are_kept_where_it_says(tmp_path: Path) -> None:
     with gateway(folder, "echo.yaml", "failing.yaml", "--journal", "runs.sqlite") as served:
         runs = asyncio.run(many(served))
         with (
-            OpenAI(base_url=served.url, api_key="none", max_retries=0) as api,
+            OpenAI(base_url=served.url, api_key="none", max_retries=0, timeout=PATIENCE_S) as api,
             pytest.raises(APIStatusError) as raised,
         ):
             api.chat.completions.create(model="failing", messages=HELLO)
@@ -97,7 +106,7 @@ def test_a_run_of_a_gateway_that_was_killed_is_gone_on_with(tmp_path: Path) -> N
 
     with gateway(folder, "late.yaml", "--journal", "runs.sqlite") as served:
         asyncio.run(killed(served))
-        served.process.wait(60)
+        served.process.wait(PATIENCE_S)
     ((run, standing),) = listed(folder).items()
     assert standing == "interrupted"
     (folder / "go").touch()
@@ -125,7 +134,7 @@ def test_runs_behind_an_mcp_server_are_kept_where_it_says(
         program, *rest = command(trace)
         place = {**environment(trace), "WEFT_JOURNAL": str(tmp_path / "runs.sqlite")}
         server = StdioServerParameters(command=program, args=[*rest, *words], env=place)
-        async with asyncio.timeout(60), Client(server, cache=None) as peer:
+        async with asyncio.timeout(PATIENCE_S), Client(server, cache=None) as peer:
             names = ("you", "me", "them")
             async with asyncio.TaskGroup() as group:
                 calls = [

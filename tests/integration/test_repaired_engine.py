@@ -31,7 +31,7 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "VLLM_NO_USAGE_STATS": "1",
 }
-TIMEOUT_S = 240
+TIMEOUT_S = 480
 MENDED = "vLLM has mended this: drop the repair"
 
 Outcomes = list[Mapping[str, Any]]

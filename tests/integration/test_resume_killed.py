@@ -56,6 +56,7 @@ nodes:
 outputs: {booked: "{{ booked }}", sure: "{{ sure }}", squares: "{{ squares }}"}
 """
 OUTPUTS = {"booked": "booked 440", "sure": True, "squares": [1, 4, 9, 16, 25]}
+PATIENCE_S = 300.0
 WEFT = [sys.executable, "-c", "from weft.cli.entry import run; run()"]
 
 
@@ -82,14 +83,14 @@ def started(folder: Path, *words: str) -> subprocess.Popen[str]:
 def ran(folder: Path, *words: str) -> tuple[int, Any]:
     """The status of a command, and the document that it printed."""
     with started(folder, *words, "--json") as process:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert out, err
     return process.returncode, json.loads(out)
 
 
 def until_written(folder: Path, name: str, lines: int) -> None:
     file = folder / name
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not file.exists() or len(file.read_text().splitlines()) < lines:
         assert time.monotonic() < deadline, f"{name} has not come"
         time.sleep(0.01)
@@ -97,7 +98,7 @@ def until_written(folder: Path, name: str, lines: int) -> None:
 
 def until_recorded(folder: Path, ends: int) -> None:
     """Until so many nodes have ended in the journal, as another process reads it."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         _, shown = ran(folder, "runs", "show", "one")
         outcomes = shown.get("outcomes", {}).values()
@@ -112,7 +113,7 @@ def test_a_killed_run_is_resumed_with_equal_results(folder: Path) -> None:
         until_recorded(folder, 2)
         assert ran(folder, "resume", "one")[0] == 1  # somebody has it
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_S)
     assert [run["standing"] for run in ran(folder, "runs")[1]] == ["interrupted"]
     (folder / "gate").touch()
     status, document = ran(folder, "resume", "one", "--answer", "sure=y")
@@ -134,9 +135,9 @@ def test_another_process_answers(folder: Path) -> None:
             if "asks:" in line:
                 break
         answered = started(folder, "answer", "one", "sure", "y")
-        said, _ = answered.communicate(timeout=60)
+        said, _ = answered.communicate(timeout=PATIENCE_S)
         assert "sure" in said
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=PATIENCE_S)
     document = json.loads(out)
     if document["exit_code"] != 0:  # it had given up before: nobody could answer there
         status, document = ran(folder, "resume", "one")
@@ -149,7 +150,7 @@ def test_ctrl_c_leaves_a_run_that_is_resumed(folder: Path) -> None:
     with started(folder, "run", "books.yaml", "--run-id", "one") as process:
         until_written(folder, "calls", 2)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "interrupted: resume it with `weft resume one`" in err
     (folder / "gate").touch()

@@ -11,7 +11,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from tests.integration.test_gateway import MODELS, failed, gateway
+from tests.integration.test_gateway import MODELS, PATIENCE_S, failed, gateway
 
 FLOW = """
 name: thoughtful
@@ -78,7 +78,7 @@ def test_a_client_that_leaves_ends_every_thread(folder: Path) -> None:
 
 async def until(folder: Path, running: str) -> None:
     """Wait until so many calls of the model are at work."""
-    end_s = time.monotonic() + 60
+    end_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < end_s:
         file = folder / "running"
         if file.exists() and file.read_text() == running:

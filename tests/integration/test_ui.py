@@ -32,22 +32,22 @@ def test_from_the_list_to_a_prompt(browser: Any) -> None:
     asking_run(journal)
     with watched(browser, journal) as seen:
         seen.open(wait=".extent .run")
-        assert seen.count(".extent .run") == 2
+        seen.counts(".extent .run", 2)
         assert "#key" not in seen.page.url
         seen.page.fill("input[type=search]", "3f2a")
         seen.until("document.querySelectorAll('.extent .run').length === 1")
         seen.page.click(".extent .run .what")
         seen.page.wait_for_selector("canvas[data-nodes='14']")
-        assert seen.text("main .bar .state") == "partial"
-        assert "the mail server hung up" in seen.text(".reasons")
+        seen.reads("main .bar .state", "partial")
+        seen.says(".reasons", "the mail server hung up")
         seen.page.click("text=Timeline")
         seen.page.click(".outline .row:has-text('[1]') >> nth=1")
         seen.page.wait_for_selector(f"{NODE} .message")
-        assert seen.text(f"{NODE} h2") == "notes[1]"
-        assert "A loom holds the warp." in seen.text(f"{NODE} .message.user")
-        assert "In short: A loom holds the warp." in seen.text(f"{NODE} section:has-text('Result')")
-        assert "40 tokens drafted, 29 kept" in seen.text(NODE)
-        assert seen.count(f"{NODE} .meter") == 1 + len(DRAFTED.tested)
+        seen.reads(f"{NODE} h2", "notes[1]")
+        seen.says(f"{NODE} .message.user", "A loom holds the warp.")
+        seen.says(f"{NODE} section:has-text('Result')", "In short: A loom holds the warp.")
+        seen.says(NODE, "40 tokens drafted, 29 kept")
+        seen.counts(f"{NODE} .meter", 1 + len(DRAFTED.tested))
         seen.page.go_back()
         seen.page.wait_for_selector(".extent .run")
 
@@ -57,13 +57,13 @@ def test_a_node_tells_its_calls_its_failure_and_its_retries(browser: Any) -> Non
     finished_run(journal)
     with watched(browser, journal) as seen:
         seen.run(RUN, f"{NODE} .call", node="report")
-        assert "never repeated" in seen.text(f"{NODE} .call")
-        assert '"to": "readers"' in seen.text(f"{NODE} .call")
-        assert "its effect: unknown" in seen.text(f"{NODE} .call")
-        assert "ConnectionError" in seen.text(f"{NODE} .failure")
+        seen.says(f"{NODE} .call", "never repeated")
+        seen.says(f"{NODE} .call", '"to": "readers"')
+        seen.says(f"{NODE} .call", "its effect: unknown")
+        seen.says(f"{NODE} .failure", "ConnectionError")
         seen.run(RUN, f"{NODE} .failure:has-text('429')", node="titles")
-        assert "repeated after 500 ms" in seen.text(NODE)
-        assert "may succeed when repeated" in seen.text(NODE)
+        seen.says(NODE, "repeated after 500 ms")
+        seen.says(NODE, "may succeed when repeated")
 
 
 def test_tokens_are_shown_as_they_stream(browser: Any) -> None:
@@ -74,7 +74,7 @@ def test_tokens_are_shown_as_they_stream(browser: Any) -> None:
     script.asks_model("write", Message("user", "Tell me of looms."))
     with watched(browser, journal) as seen:
         seen.run("live", f"{NODE} .call", node="write")
-        assert "reading the prompt" in seen.text(f"{NODE} .call")
+        seen.says(f"{NODE} .call", "reading the prompt")
         said = ""
         for word in ("A loom ", "holds ", "threads."):
             said += word
@@ -86,8 +86,8 @@ def test_tokens_are_shown_as_they_stream(browser: Any) -> None:
         script.finish()
         seen.page.wait_for_selector(f"{NODE} .state.succeeded")
         seen.until("document.querySelector('main .bar .state').textContent.includes('succeeded')")
-        assert seen.count("pre.live") == 0
-        assert "9 prompt tokens, 3 generated" in seen.text(NODE)
+        seen.counts("pre.live", 0)
+        seen.says(NODE, "9 prompt tokens, 3 generated")
 
 
 def test_an_approval_is_answered(browser: Any) -> None:
@@ -98,7 +98,7 @@ def test_an_approval_is_answered(browser: Any) -> None:
         seen.page.click(".questions button")
         seen.page.wait_for_selector(f"{NODE} form")
         seen.page.click(f"{NODE} form button")
-        assert "say yes or no" in seen.text(f"{NODE} .trouble")
+        seen.says(f"{NODE} .trouble", "say yes or no")
         seen.page.check("input[value=true]")
         seen.page.select_option("form select", label="warm")
         seen.page.fill("form input[inputmode=decimal]", "0")
@@ -178,7 +178,7 @@ def test_two_runs_are_compared(browser: Any) -> None:
             seen.page.check(f".extent .run >> nth={place} >> input")
         seen.page.click("text=Compare (2 of 2)")
         seen.page.wait_for_selector(".pair.differs")
-        assert seen.text(".count") == "1 node of 14 differ"
+        seen.reads(".count", "1 node of 14 differ")
         seen.page.check("label.check input")
         seen.until("document.querySelectorAll('.extent .pair').length === 1")
         seen.page.click(".extent .pair .id")
@@ -212,26 +212,26 @@ def test_a_run_that_was_killed_and_resumed(browser: Any) -> None:
     script.claim.release()
     with watched(browser, journal) as seen:
         seen.run(script.run, f"{NODE} .state.interrupted", node="review")
-        assert seen.text("main .bar .state") == "interrupted"
+        seen.reads("main .bar .state", "interrupted")
         assert seen.count("button.danger") == 0
         script.claim = journal.claim(script.run)
         script.wait(1).write(RunResumed(script.run, 2, "2026-11-22T06:00:00Z", script.at))
         script.start("review")
         seen.page.wait_for_selector(f"{NODE} .state.working")
-        assert "resumed" in seen.text(".figures")
+        seen.says(".figures", "resumed")
 
 
 def test_without_the_key_the_page_says_what_to_do(browser: Any) -> None:
     with watched(browser) as seen:
         seen.page.goto(seen.here.address)
         seen.page.wait_for_selector(".trouble")
-        assert "weft ui" in seen.text(".trouble")
+        seen.says(".trouble", "weft ui")
         seen.open()
 
 
 def test_the_end_of_the_server_is_told(browser: Any) -> None:
     with watched(browser) as seen:
         seen.open(wait=".empty")
-        assert "weft run FILE" in seen.text(".empty")
+        seen.says(".empty", "weft run FILE")
         seen.here.stop()
         seen.page.wait_for_selector(".connection.off")

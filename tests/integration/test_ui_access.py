@@ -105,7 +105,7 @@ def test_all_of_it_by_keyboard(browser: Any) -> None:
         seen.page.wait_for_selector(f"{NODE} h2 bdi:text-is('files')")
         press(seen, "ArrowRight")
         seen.page.wait_for_selector(f"{NODE} h2 bdi:text-is('documents')")
-        assert seen.text("#graph-said") == "documents, map, succeeded"
+        seen.reads("#graph-said", "documents, map, succeeded")
         press(seen, "Enter")
         seen.page.wait_for_selector("canvas[data-nodes='11']")
         press(seen, "+", "-", "0", "Escape")
@@ -159,8 +159,8 @@ def test_everything_has_a_name_and_a_role(browser: Any) -> None:
         ):
             seen.open(place, wait)
             assert seen.page.evaluate(_NAMELESS) == []
-            assert seen.count("h1") == 1
-            assert seen.count("main#main") == 1
+            seen.counts("h1", 1)
+            seen.counts("main#main", 1)
             assert seen.page.evaluate("document.documentElement.lang") == "en"
             ids = seen.page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
             assert len(ids) == len(set(ids))

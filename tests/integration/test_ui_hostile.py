@@ -75,7 +75,7 @@ def test_nothing_that_a_run_holds_is_executed(browser: Any) -> None:
         seen.run(script.run, f"{NODE} .message", node=f"node {BAD}")
         seen.page.wait_for_selector(f"{NODE} .failure")
         assert seen.count(foreign) == 0
-        assert seen.count(f"{NODE} .call") == 3
+        seen.counts(f"{NODE} .call", 3)
         for view in ("timeline", "graph"):
             seen.page.click(f"#tab-{view}")
         text = seen.text(NODE)

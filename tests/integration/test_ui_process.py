@@ -34,6 +34,7 @@ nodes:
 outputs:
   text: "{{ last }}"
 """
+PATIENCE_S = 180.0
 WEFT = (sys.executable, "-c", "from weft.cli.entry import run; run()")
 WITHOUT = """
 import sys
@@ -77,7 +78,7 @@ def page_of(folder: Path) -> Iterator[tuple[subprocess.Popen[str], httpx2.Client
         assert found, (url, process.communicate() if process.poll() is not None else "")
         headers = {"authorization": f"Bearer {found[2]}"}
         with httpx2.Client(
-            base_url=found[1], headers=headers, timeout=60, trust_env=False
+            base_url=found[1], headers=headers, timeout=PATIENCE_S, trust_env=False
         ) as client:
             yield process, client
 
@@ -92,7 +93,7 @@ def test_a_run_of_another_process_is_watched_and_answered(tmp_path: Path) -> Non
             next(changes)
             with ended(started(tmp_path, "run", "flow.yaml", "--run-id", "watched")) as run:
                 next(changes)
-                _, err = run.communicate(timeout=120)
+                _, err = run.communicate(timeout=PATIENCE_S)
                 assert run.returncode == 4, err
         assert http.get("/api/run?run=watched").json()["summary"]["asking"] == ["sure"]
         found = http.get("/api/records?run=watched").json()["records"]
@@ -100,13 +101,13 @@ def test_a_run_of_another_process_is_watched_and_answered(tmp_path: Path) -> Non
         letter = {"kind": "answer", "node": "sure", "question": asked["seq"], "value": True}
         assert http.post("/api/letters?run=watched", json=letter).status_code == 202
         with ended(started(tmp_path, "resume", "watched", "--quiet")) as run:
-            out, err = run.communicate(timeout=120)
+            out, err = run.communicate(timeout=PATIENCE_S)
             assert run.returncode == 0, err
             assert "hello you, true" in out
         end = http.get("/api/run?run=watched").json()["summary"]
         assert (end["standing"], end["parts"]) == ("succeeded", 2)
         page.send_signal(signal.SIGINT)
-        _, err = page.communicate(timeout=60)
+        _, err = page.communicate(timeout=PATIENCE_S)
         assert page.returncode == 0
         assert "Traceback" not in err
 
@@ -136,24 +137,25 @@ def test_what_a_person_says_of_a_call_reaches_the_resumed_run(tmp_path: Path) ->
     (tmp_path / "flow.yaml").write_text(PAYING)
     with page_of(tmp_path) as (_, http):
         with ended(started(tmp_path, "run", "flow.yaml", "--run-id", "paying")) as run:
-            patience = iter(range(3_000))
-            while not (tmp_path / "ledger").exists():
+            patience = iter(range(6_000))
+            ledger = tmp_path / "ledger"
+            while not ledger.exists() or ledger.read_text() != "7\n":
                 assert run.poll() is None, run.communicate()
                 assert next(patience, None) is not None
                 time.sleep(0.02)
             assert http.get("/api/unsettled?run=paying").json()["calls"] == []  # it may end well
             run.kill()
-            run.wait(60)
+            run.wait(PATIENCE_S)
         (call,) = http.get("/api/unsettled?run=paying").json()["calls"]
         assert (call["node"], call["tool"]) == ("paid", "pay")
         letter = {"kind": "confirm", "node": "paid", "call": call["seq"], "value": "done"}
         said = {**letter, "returned": "by hand"}
         assert http.post("/api/letters?run=paying", json=said).status_code == 202
         with ended(started(tmp_path, "resume", "paying", "--quiet")) as run:
-            out, err = run.communicate(timeout=120)
+            out, err = run.communicate(timeout=PATIENCE_S)
             assert run.returncode == 0, err
             assert "receipt: by hand" in out
-        assert (tmp_path / "ledger").read_text() == "7\n"
+        assert ledger.read_text() == "7\n"
         assert http.get("/api/unsettled?run=paying").json()["calls"] == []
         assert http.post("/api/letters?run=paying", json=letter).status_code == 409
 
@@ -162,7 +164,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         with ended(started(tmp_path, "ui", "--no-open", "--port", port)) as process:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=PATIENCE_S)
             assert process.returncode == 1
             assert f"cannot listen on 127.0.0.1:{port}" in err
             assert "another port" in err
@@ -171,7 +173,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
 
 def test_without_the_libraries_the_hint_says_how_to_get_them(tmp_path: Path) -> None:
     with ended(started(tmp_path, "ui", code=WITHOUT)) as process:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 1
         assert "pip install 'weft[gateway]'" in err
         assert "Traceback" not in err
@@ -181,13 +183,13 @@ def test_without_the_libraries_the_hint_says_how_to_get_them(tmp_path: Path) -> 
 def test_a_journal_that_is_none_is_told(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "other.sqlite").write_bytes(content)
     with ended(started(tmp_path, "ui", "--journal", "other.sqlite", "--port", "70000")) as process:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 2
         assert "Traceback" not in err
     if content:
         words = ("ui", "--no-open", "--journal", "other.sqlite")
         with ended(started(tmp_path, *words)) as process:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=PATIENCE_S)
             assert process.returncode == 1, (out, err)
             assert "other.sqlite" in err
             assert "Traceback" not in err

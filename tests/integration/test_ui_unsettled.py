@@ -38,12 +38,12 @@ def test_each_call_is_shown_and_settled_by_itself(browser: Any) -> None:
     script = stopped(journal)
     with watched(browser, journal) as seen:
         shown(seen, script)
-        assert seen.text(".unsettled h2") == "Nobody knows whether 2 calls were carried out"
+        seen.reads(".unsettled h2", "Nobody knows whether 2 calls were carried out")
         second, third = (f"{CALL} >> nth={place}" for place in (0, 1))
-        assert '"amount": 2' in seen.text(second)
-        assert "<b>rent</b>" in seen.text(second)
-        assert "no answer" in seen.text(second)
-        assert "Its process ended before it returned." in seen.text(third)
+        seen.says(second, '"amount": 2')
+        seen.says(second, "<b>rent</b>")
+        seen.says(second, "no answer")
+        seen.says(third, "Its process ended before it returned.")
         button = f"{third} >> button[type=submit]"
         assert seen.page.is_disabled(button)
         seen.page.check(f"{third} >> input[value=done]")
@@ -115,7 +115,7 @@ def test_it_goes_when_the_run_goes_on_and_an_old_word_is_refused(browser: Any) -
         script.tool_returns("third", "receipt 3")
         script.claim.release()
         shown(seen, script, 1)
-        assert '"amount": 9' in seen.text(CALL)
+        seen.says(CALL, '"amount": 9')
         assert seen.page.is_checked(f"{CALL} input[value=leave]")
 
 

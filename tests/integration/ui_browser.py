@@ -17,6 +17,8 @@ from weft.core.ports.journal import Journal
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 
+PATIENCE_MS = 120_000
+
 # What the page's policy forbids is told here, and nothing that a run holds may set `owned`.
 _WATCH = """
 window.violations = [];
@@ -31,7 +33,9 @@ def browser() -> Iterator[Any]:
         pytest.skip("there is no chromium")
     with api.sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        found = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=arguments, timeout=PATIENCE_MS
+        )
         yield found
         found.close()
 
@@ -66,6 +70,20 @@ class Watched:
         found: str = self.page.inner_text(selector)
         return found
 
+    def says(self, selector: str, words: str) -> None:
+        """Wait until `words` are a part of what is written there, but for blanks."""
+        place = api.expect(self.page.locator(selector).first)
+        place.to_contain_text(words, use_inner_text=True, timeout=PATIENCE_MS)
+
+    def reads(self, selector: str, text: str) -> None:
+        """Wait until all that is written there is `text`, but for blanks."""
+        place = api.expect(self.page.locator(selector).first)
+        place.to_have_text(text, use_inner_text=True, timeout=PATIENCE_MS)
+
+    def counts(self, selector: str, number: int) -> None:
+        """Wait until there are so many elements."""
+        api.expect(self.page.locator(selector)).to_have_count(number, timeout=PATIENCE_MS)
+
     def count(self, selector: str = "*") -> int:
         """How many elements there are."""
         found: int = self.page.locator(selector).count()
@@ -91,7 +109,7 @@ def watched(browser: Any, journal: Journal | None = None, **options: Any) -> Ite
     with house(journal or MemoryJournal()) as here:
         given = {"viewport": {"width": 1280, "height": 800}, **options}
         context = browser.new_context(**given)
-        context.set_default_timeout(40_000)
+        context.set_default_timeout(PATIENCE_MS)
         context.add_init_script(_WATCH)
         seen = Watched(context.new_page(), here)
         page, tell = seen.page, seen.complaints.append

@@ -16,7 +16,7 @@ from pathlib import Path
 
 NAME = "replica"
 _QUIET = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
-_START_S = 240.0
+_START_S = 600.0
 
 
 class VllmReplica:

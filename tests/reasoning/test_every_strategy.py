@@ -19,7 +19,7 @@ from weft.core.fakes import FakeModel, TokenModel
 from weft.core.ports import ModelRequest, complete
 from weft.core.values import Message
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.strategies import STRATEGIES, make_strategy
+from weft.reasoning.strategies import STRATEGIES, check_options, make_strategy
 from weft.workflow.models import Models
 
 OPTIONS: dict[str, Any] = {"width": 3, "rounds": 2, "max_tokens": 400, "budget": 9_000}
@@ -204,7 +204,8 @@ def test_no_token_more_than_the_budget(strategy: str, kind: str, budget: int) ->
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_setting_that_is_none_is_found_without_a_model(strategy: str) -> None:
     with pytest.raises(BuildError, match=f"{strategy} has no setting 'nonsense'"):
-        make_strategy(strategy, FakeModel([""]), ThinkOptions(settings={"nonsense": 1}))
+        check_options(strategy, ThinkOptions(settings={"nonsense": 1}))
+    check_options(strategy, ThinkOptions())
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -1,9 +1,13 @@
+import asyncio
 from typing import Any
 
 import pytest
 
-from weft.core.errors import BuildError
+from weft.core.errors import BuildError, InternalError
 from weft.core.fakes import FakeModel
+from weft.core.ports import ModelRequest, complete
+from weft.core.values import Message
+from weft.reasoning.no_model import NoModel
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.settings import read_settings
 from weft.reasoning.strategies import make_strategy
@@ -56,6 +60,15 @@ def test_settings_are_checked_by_name_and_type() -> None:
 def test_an_unknown_strategy_lists_those_there_are() -> None:
     with pytest.raises(BuildError, match=r"did you mean 'multiverse'\? there are: .*parathinker"):
         make_strategy("multivers", FakeModel(["x"]))
+
+
+def test_a_strategy_that_asks_while_it_is_made_is_a_bug() -> None:
+    model = NoModel()
+    with pytest.raises(InternalError):
+        asyncio.run(model.capabilities())
+    with pytest.raises(InternalError):
+        asyncio.run(complete(model, ModelRequest((Message("user", "hi"),))))
+    asyncio.run(model.aclose())
 
 
 def test_counts_add_one_after_another_and_side_by_side() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -135,6 +136,20 @@ def test_options_of_a_decoder_are_checked_with_the_model_that_they_are_for() -> 
         check_model(spec_of(declared))
     loads(NODE % "learn2pd", head=head).check()  # whether there is a filter, its weights say
     loads(NODE % "threshold:2", head=HEAD.replace("smollm2-135m-instruct", "none")).check()
+
+
+def test_a_decoder_of_an_adapter_is_checked_by_what_its_base_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The base is the model of that name that is installed, or a folder here."""
+    base = tmp_path / "smollm2-135m-instruct"
+    base.mkdir()
+    (base / "config.json").write_text('{"model_type": "llama", "vocab_size": 49152}')
+    monkeypatch.chdir(tmp_path)
+    head = HEAD.replace("smollm2-135m-instruct", "smollm2-block")
+    with pytest.raises(SourceError, match="threshold must be a number from 0 to 1"):
+        loads(NODE % "threshold:2", head=head).check()
+    loads(NODE % "threshold:0.9", head=head).check()
 
 
 def test_an_option_of_a_model_that_is_none_is_told_with_the_closest() -> None:

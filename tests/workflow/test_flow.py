@@ -277,6 +277,10 @@ def test_python_types_as_schemas() -> None:
     assert "title" in schemas[0]["properties"]
     with pytest.raises(BuildError, match="JSON Schema"):
         made.model("small", "x", schema=type(made))
+    with pytest.raises(BuildError, match="True has no JSON Schema: ") as told:
+        made.model("small", "x", schema=True)
+    assert "\n" not in str(told.value)
+    assert len(str(told.value)) < 250
 
 
 def test_inputs() -> None:

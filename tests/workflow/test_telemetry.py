@@ -105,7 +105,7 @@ def test_metrics_are_there_while_the_run_is(folder: Path) -> None:
     flow = weft.load(folder / "flow.yaml")
     with scraped(0) as metrics:
         flow.run_sync(key="k", listeners=[metrics.listener])
-        with urllib.request.urlopen(metrics.address, timeout=10) as answer:
+        with urllib.request.urlopen(metrics.address, timeout=120) as answer:
             told = answer.read().decode()
         port = int(metrics.address.rpartition(":")[2].partition("/")[0])
         with pytest.raises(ServeError, match="cannot be taken"), scraped(port):

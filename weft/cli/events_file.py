@@ -9,17 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from weft.cli.values import plain
-from weft.core.errors import InputError
+from weft.cli.writing import writing
 from weft.core.events import Event, Listener
 
 
 @contextmanager
 def events_file(path: Path) -> Iterator[Listener]:
     """A listener that writes to `path`, which is replaced. Raises: `InputError` if it cannot be."""
-    try:
+    with writing(path):
         file = path.open("w", encoding="utf-8", buffering=1)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
     def write(event: Event) -> None:
         fields = {f.name: plain(getattr(event, f.name)) for f in dataclasses.fields(event)}

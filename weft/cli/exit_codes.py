@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 from weft.core.errors import BuildError, SpecError, WeftError
@@ -26,6 +27,11 @@ MEANINGS = {
     ExitCode.UNANSWERED: "waits for an answer that nobody can give here (see --answer)",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C or SIGTERM",
 }
+
+
+def statuses(codes: Iterable[ExitCode] = MEANINGS) -> str:
+    """What exit statuses say, as lines of a help text."""
+    return "\n".join(f"  {code:<5d}{MEANINGS[code]}" for code in codes)
 
 
 def code_of(error: WeftError) -> ExitCode:

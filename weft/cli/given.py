@@ -68,6 +68,16 @@ def token_count(text: str) -> int:
     return found
 
 
+def byte_count(text: str, option: str) -> int:
+    """The bytes of `500KB`, `4MiB` or a bare number. Raises: `typer.BadParameter`."""
+    from weft.workflow.document.quantity import parse_size
+
+    try:
+        return parse_size(int(text) if text.isdigit() else text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}, got {text!r}", param_hint=option) from None
+
+
 def run_name(text: str | None) -> str | None:
     """An id for a new run: one word, and not `last`. Raises: `typer.BadParameter`."""
     if text is None:

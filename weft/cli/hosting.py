@@ -62,6 +62,7 @@ def _welcome(gateway: WorkflowGateway, with_key: bool) -> str:
     lines = [
         f"listening on {url}",
         *(_model_line(model) for model in gateway.flow_models),
+        *(clean(f"  {name}: the model as it is") for name in gateway.other_models),
         "",
         f"curl {url}/chat/completions{key} -H 'Content-Type: application/json' -d '{body}'",
         f'client = openai.OpenAI(base_url="{url}", api_key="{shown_key}")',

@@ -19,13 +19,20 @@ _SHOW_CURSOR = "\x1b[?25h"
 def interrupts(stop: Callable[[], None]) -> Iterator[None]:
     """Call `stop` in the running event loop at the first signal. Main thread only."""
     loop = asyncio.get_running_loop()
-    signals = 0
+    with signals(lambda: loop.call_soon_threadsafe(stop)):
+        yield
+
+
+@contextmanager
+def signals(first: Callable[[], object]) -> Iterator[None]:
+    """Call `first` at the first signal, in the middle of whatever goes on. Main thread only."""
+    came = 0
 
     def handle(_number: int, _frame: FrameType | None) -> None:
-        nonlocal signals
-        signals += 1
-        if signals == 1:
-            loop.call_soon_threadsafe(stop)
+        nonlocal came
+        came += 1
+        if came == 1:
+            first()
         else:
             leave_at_once(ExitCode.INTERRUPTED)
 

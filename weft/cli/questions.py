@@ -13,7 +13,7 @@ from weft.cli.progress import Progress
 from weft.cli.text import clean
 from weft.cli.values import Json
 from weft.core.errors import InputError, UnknownReference
-from weft.core.events import Event, HumanAsked, NodeFinished
+from weft.core.events import Event, HumanAnswered, HumanAsked, NodeFinished
 from weft.core.ids import NodeId
 from weft.engine.trace import Trace
 
@@ -43,6 +43,7 @@ class Questions:
         self._given = given
         self._keyboard = keyboard
         self._asked: asyncio.Queue[HumanAsked] = asyncio.Queue()
+        self._open: dict[NodeId, HumanAsked] = {}
         self._unanswerable: dict[NodeId, None] = {}
         self._heard = asyncio.Event()
         self._prompt: tuple[NodeId, asyncio.Future[str | None]] | None = None
@@ -54,8 +55,10 @@ class Questions:
         """Take in one event. The trace has heard it before."""
         self._heard.set()
         if isinstance(event, HumanAsked):
+            self._open[event.node] = event
             self._asked.put_nowait(event)
-        elif isinstance(event, NodeFinished):
+        elif isinstance(event, HumanAnswered | NodeFinished):
+            self._open.pop(event.node, None)
             self._unanswerable.pop(event.node, None)
             if self._prompt is not None and self._prompt[0] == event.node:
                 self._prompt[1].cancel()
@@ -73,6 +76,8 @@ class Questions:
                 await self._settle(question, run, progress)
 
     async def _settle(self, question: HumanAsked, run: Asked, progress: Progress) -> None:
+        if not self._is_open(question):
+            return  # somebody else has answered meanwhile
         if question.node in self._given:
             self._used.add(question.node)
             try:
@@ -91,7 +96,7 @@ class Questions:
             run.answer(question.node, value)
 
     async def _prompted(self, question: HumanAsked, run: Asked, progress: Progress) -> bool:
-        """Ask until there is an answer, or the node ends without one; False when stdin ends."""
+        """Ask until there is an answer, or none is waited for; False when stdin ends."""
         assert self._keyboard is not None
         self._keyboard.forget()
         with progress.paused() as console:
@@ -99,11 +104,11 @@ class Questions:
             console.print(clean(question.node), style="bold", end=" asks: ")
             console.print(clean(question.question).rstrip())
             hint = clean(expected(question.schema))
-            while self._trace.nodes[question.node].ended is None:
+            while self._is_open(question):
                 console.print(f"{hint} > " if hint else "> ", end="", style="cyan")
                 line = await self._line_while_asked(question.node, self._keyboard)
                 if line is None:
-                    return self._trace.nodes[question.node].ended is not None
+                    return not self._is_open(question)
                 try:
                     self._answer(question, line, run)
                     return True
@@ -111,8 +116,11 @@ class Questions:
                     console.print(clean(error.message), style="red")
         return True
 
+    def _is_open(self, question: HumanAsked) -> bool:
+        return self._open.get(question.node) is question
+
     async def _line_while_asked(self, node: NodeId, keyboard: Keyboard) -> str | None:
-        """The next line; None when there is none, or the node has ended meanwhile."""
+        """The next line; None when there is none, or no answer is waited for any more."""
         typing = asyncio.ensure_future(keyboard.line())
         self._prompt = node, typing
         try:

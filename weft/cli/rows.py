@@ -38,12 +38,17 @@ class Row:
 
 def rows(trace: Trace) -> list[Row]:
     """The rows of a run, in declared order, nested below the node that appended them."""
+    children, tokens = children_of(trace), _tokens(trace)
+    return [row for node in children[None] for row in _rows(node, 0, children, tokens)]
+
+
+def children_of(trace: Trace) -> defaultdict[NodeId | None, list[NodeTrace]]:
+    """The nodes by the one that appended them, in declared order; under None those of the top."""
     children: defaultdict[NodeId | None, list[NodeTrace]] = defaultdict(list)
     for node in trace.nodes.values():
         parent = node.info.parent
         children[parent if parent in trace.nodes else None].append(node)
-    tokens = _tokens(trace)
-    return [row for node in children[None] for row in _rows(node, 0, children, tokens)]
+    return children
 
 
 def _tokens(trace: Trace) -> Counter[NodeId]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import DURABILITIES, one_of
+from weft.cli.commands.options import how_durable
+from weft.cli.runs.again import in_journal
 
 if TYPE_CHECKING:
     from weft.core.ports.journal import Journal
@@ -41,8 +42,7 @@ def when_kept(journal: str | None, durability: str | None) -> Durability | None:
     """When runs are recorded; None: as each workflow says. Raises: `typer.BadParameter`."""
     if durability is None:
         return "none" if journal is None else None
-    kept: Durability = one_of(durability, DURABILITIES, "--durability")
-    return kept
+    return how_durable(durability)
 
 
 @contextmanager
@@ -61,6 +61,8 @@ def server_journal(
 
     with closing(open_journal(place)) as journal:
         if kept != "none":
-            said = "runs are recorded: `weft runs` lists them, `weft runs prune` makes room"
+            here = in_journal(place)
+            said = f"`weft runs{here}` lists them, `weft runs prune{here}` makes room"
+            said = f"runs are recorded: {said}"
             console.stderr().print(said, style="dim", soft_wrap=True)
         yield journal

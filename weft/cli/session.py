@@ -24,11 +24,13 @@ from weft.cli.progress.view import RunView
 from weft.cli.questions import Asked, Questions
 from weft.cli.report import print_outputs, print_report
 from weft.cli.reserved import stdout_reserved
+from weft.cli.runs.again import again
 from weft.cli.runs.recorded import journal_at
 from weft.cli.speech import Speech
 from weft.cli.spoken import Spoken
-from weft.cli.text import clean
+from weft.cli.text import amount, clean
 from weft.cli.timeline.page import page
+from weft.cli.writing import check_writable, writing
 from weft.core.budget import Budget
 from weft.core.errors import InputError, StoreError
 from weft.core.events import Listener
@@ -79,7 +81,10 @@ class Wishes:
 
 
 class UnderWay(Asked, Protocol):
-    """A run that has been prepared. `recorded`: a journal has it under its `id`."""
+    """A run that has been prepared. `recorded`: a journal has it under its `id`.
+
+    `recalled_calls`: so many calls were not made, because the record has their answers.
+    """
 
     @property
     def id(self) -> RunId:
@@ -88,6 +93,10 @@ class UnderWay(Asked, Protocol):
     @property
     def recorded(self) -> bool:
         """Whether a journal has it."""
+
+    @property
+    def recalled_calls(self) -> int:
+        """How many calls were answered before."""
 
     async def wait(self) -> FlowResult:
         """Run to the end."""
@@ -182,6 +191,7 @@ class Session:
         self.serial_wall_s: float | None = None
         self._journal = journal
         self._record: RunId | None = None
+        self._recalled_calls = 0
         self._view = view
         self._report = report
         self._ending = ending
@@ -217,7 +227,7 @@ class Session:
         # Computing the outputs may fail after the last node has ended: the flow has the last word.
         self._trace.status, self._trace.reasons = result.status, result.reasons
         code = self._exit_code()
-        self._write_timeline()
+        self._end(self._write_timeline)
         if self._ending is not None:
             self._end(self._ending)
         self._print(result, code)
@@ -243,6 +253,7 @@ class Session:
                 answering = tasks.create_task(self._questions.serve(run, self._progress))
                 result = await run.wait()
                 answering.cancel()
+            self._recalled_calls = run.recalled_calls
             return result
 
     @property
@@ -272,15 +283,13 @@ class Session:
     def _write_timeline(self) -> None:
         path = self._wishes.timeline
         if path is not None:
-            try:
+            with writing(path):
                 path.write_text(page(self._trace, self._speech), encoding="utf-8")
-            except OSError as error:  # the disk filled up meanwhile: the result is worth more
-                self._warn(f"cannot write {path}: {error.strerror}")
 
     def _end(self, ending: Callable[[], None]) -> None:
         try:
             ending()
-        except InputError as error:  # the result is worth more
+        except InputError as error:  # such as a full disk: the result is worth more
             self._warn(error.message)
 
     def _print(self, result: FlowResult, code: ExitCode) -> None:
@@ -294,24 +303,38 @@ class Session:
                 result.missing,
                 code,
                 serial_wall_s=self.serial_wall_s,
-                more=self._report.keys() if self._report is not None else {},
+                more={**self._earlier(), **(self._report.keys() if self._report else {})},
             )
             sys.stdout.write(text + "\n")
         elif self._wishes.quiet:
             print_outputs(screen, result.outputs, result.missing)
-        elif self._report is not None:
+        else:
+            self._print_report(screen, result)
+        for node in self._questions.unused():
+            self._warn(f"no node asked for the answer to {node}")
+
+    def _print_report(self, screen: Console, result: FlowResult) -> None:
+        nodes, calls = self._trace.recalled, self._recalled_calls
+        found = [amount(n, what) for n, what in ((nodes, "node"), (calls, "call")) if n]
+        if found:
+            screen.print(f"from the record, and not done again: {', '.join(found)}", style="dim")
+        if self._report is not None:
             self._report.text(screen, self._trace, result)
         else:
             given = (result.outputs, result.missing, self.serial_wall_s)
             print_report(screen, self._trace, *given, left=self._left())
-        for node in self._questions.unused():
-            self._warn(f"no node asked for the answer to {node}")
+
+    def _earlier(self) -> dict[str, object]:
+        """What the JSON document tells of the record that the run goes on with."""
+        recalled = {"nodes": self._trace.recalled, "calls": self._recalled_calls}
+        return {"parts": self._trace.parts, "recalled": recalled}
 
     def _correctable(self, mistake: InputError) -> InputError:
         """An answer that does not fit, and how to give another where the run is recorded."""
         if self._record is not None and mistake.hint is None:
-            again = f"weft resume {self._record} --answer {mistake.node}=VALUE"
-            mistake.hint = f"what is done is kept: {again}"
+            name = again(self._record, self._wishes.journal)
+            answer = f"weft resume {name} --answer {mistake.node}=VALUE"
+            mistake.hint = f"what is done is kept: {answer}"
         return mistake
 
     def _left(self) -> str | None:
@@ -329,19 +352,12 @@ class Session:
         screen = console.stderr()
         try:
             if self._trace.parts > 1 or self._trace.status != "succeeded":
-                tell_effects(screen, journal, run)
+                tell_effects(screen, journal, run, self._wishes.journal)
         except StoreError as error:
             self._warn(error.message)
         if self._interrupted or self._questions.unanswered:
-            tell_resume(screen, run, self._questions.unanswered, interrupted=self._interrupted)
+            asking, place = self._questions.unanswered, self._wishes.journal
+            tell_resume(screen, run, asking, place, interrupted=self._interrupted)
 
     def _warn(self, text: str) -> None:
         console.stderr().print(f"warning: {clean(text)}", style="yellow", soft_wrap=True)
-
-
-def check_writable(path: Path) -> None:
-    """Raise `InputError` when `path` cannot be written."""
-    try:
-        path.open("a", encoding="utf-8").close()
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None

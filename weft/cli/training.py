@@ -5,18 +5,16 @@ And lets Ctrl-C end it after the step that it is at.
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from weft.cli.exit_codes import ExitCode
-from weft.cli.interrupts import leave_at_once
+from weft.cli.interrupts import signals
 
 if TYPE_CHECKING:
     from weft.workflow.drafters import News
@@ -85,20 +83,9 @@ class TrainingProgress:
 @contextmanager
 def stopping() -> Iterator[Callable[[], bool]]:
     """Whether Ctrl-C or SIGTERM came; a second one ends the process at once. Main thread only."""
-    came = 0
-
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        nonlocal came
-        came += 1
-        if came > 1:
-            leave_at_once(ExitCode.INTERRUPTED)
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: came > 0
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    came: list[bool] = []
+    with signals(lambda: came.append(True)):
+        yield lambda: bool(came)
 
 
 def _clock(seconds: float) -> str:

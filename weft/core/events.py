@@ -222,12 +222,16 @@ class NodeRerouted:
 
 @dataclass(frozen=True, slots=True)
 class HumanAsked:
-    """The node waits for a person. `schema` is the JSON Schema the answer must fit."""
+    """The node waits for a person. `schema` is the JSON Schema the answer must fit.
+
+    `recalled`: it asked that in an earlier part of the run, and nobody has answered yet.
+    """
 
     node: NodeId
     question: str
     schema: Mapping[str, Any]
     at_s: float
+    recalled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +260,8 @@ class NodeFinished:
 
     `recalled`: an earlier part of the run had come to it; this part did not start the node, and
     `digest` is what its `NodeStarted` would have told. `run_ended`: the run was ended as a whole,
-    and this node with it, before it was done.
+    and this node with it, before it was done. `by_name`: somebody cancelled it, or a node that it
+    is inside, and not the run, a join or the work that appended it.
     """
 
     node: NodeId
@@ -265,6 +270,7 @@ class NodeFinished:
     recalled: bool = False
     digest: str = ""
     run_ended: bool = False
+    by_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +278,7 @@ class RunFinished:
     """The end of the run. `reasons` explains, in sentences, anything but plain success.
 
     `leaked` names nodes whose code did not react to its cancellation in time, `missed` those that
-    failed and that the run did not get over.
+    failed, or that somebody cancelled by name, and that the run did not get over.
     """
 
     status: RunStatus

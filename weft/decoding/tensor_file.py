@@ -32,6 +32,8 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], notes: Mapping[str, s
         save_file(plain, beside, dict(notes))
         beside.chmod(_MODE)  # it is written for its owner alone, unlike other files
         beside.replace(path)
+    except SafetensorError as error:
+        raise OSError(f"{path} cannot be written: {error}") from error
     finally:
         beside.unlink(missing_ok=True)
 

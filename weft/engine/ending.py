@@ -40,15 +40,19 @@ class Ending:
         """Every node of the run; read only."""
         return self.frontier.states
 
-    def cancel(self, states: Iterable[NodeState], failure: Failure) -> None:
+    def cancel(
+        self, states: Iterable[NodeState], failure: Failure, *, by_name: bool = False
+    ) -> None:
         """End `states`, which include what is inside them, as cancelled."""
         for state in states:
             if state.phase is Phase.ENDED:
                 continue
+            state.by_name = by_name
             self._admission.give(state)
             self.stop(state)
             end = Outcome("cancelled", None, failure, state.attempt)
-            told = NodeFinished(state.node.id, end, self.now, run_ended=self._run_ended)
+            ended = self._run_ended
+            told = NodeFinished(state.node.id, end, self.now, run_ended=ended, by_name=by_name)
             self._finish(state, end, told)
 
     def stop(self, state: NodeState) -> None:

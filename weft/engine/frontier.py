@@ -177,7 +177,8 @@ def _restored(within: Within, states: Mapping[NodeId, NodeState]) -> NodeState:
     if join.mode != "all":
         state.count = JoinCount(join, info.sources)
     state.phase, state.outcome, state.born = Phase.ENDED, outcome, within.born
-    state.attempt, state.via, state.tolerated = outcome.attempts, outcome.via, within.tolerated
+    state.attempt, state.via = outcome.attempts, outcome.via
+    state.tolerated, state.by_name = within.tolerated, within.by_name
     if parent is not None:
         parent.children = parent.children or []
         parent.children.append(state)

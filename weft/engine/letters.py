@@ -5,7 +5,7 @@ Reads the journal when it is told to; knows no clock and no thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -30,16 +30,25 @@ class Addressee(Protocol):
 
 
 class Letters:
-    """Those of one run. An answer that comes too early waits for its question.
+    """Those of one run. What comes too early waits: an answer for its question, the cancellation
+    of a node for the node.
 
-    Confirmations are for whoever resumes the run: the journal gives them to it again.
+    `taken` are those that whoever resumes the run has taken from the journal. Confirmations are for
+    them alone: the journal gives them out again.
     """
 
-    def __init__(self, journal: Journal, run: RunId) -> None:
+    def __init__(self, journal: Journal, run: RunId, taken: Iterable[Letter] = ()) -> None:
         self._journal = journal
         self._run = run
         self._version: int | None = None
         self._early: dict[NodeId, Any] = {}
+        self._called_off: dict[NodeId, str] = {}
+        self._taken: list[Letter] = []
+        for letter in taken:
+            if letter.kind == "answer" and letter.node is not None:
+                self._early[letter.node] = letter.value
+            else:
+                self._taken.append(letter)
 
     def look(self, *, wait: bool = True) -> Sequence[Letter]:
         """What has come since the last look. Blocks; see `Journal.letters`. Raises: `StoreError`.
@@ -51,17 +60,23 @@ class Letters:
             return ()
         letters = self._journal.letters(self._run, wait=wait)
         self._version = version
-        return letters
+        taken, self._taken = self._taken, []
+        return [*taken, *letters]
 
     def deliver(self, letters: Sequence[Letter], run: Addressee) -> None:
-        """Tell `run` what they say. What it has no node for is of no interest to it."""
+        """Tell `run` what they say, and what earlier ones said of nodes that are there now."""
         for letter in letters:
-            if letter.kind == "cancel":
-                with suppress(UnknownReference):
-                    run.cancel(str(letter.value or "cancelled"), letter.node)
+            if letter.kind == "cancel" and letter.node is not None:
+                self._called_off[letter.node] = str(letter.value or "cancelled")
+            elif letter.kind == "cancel":
+                run.cancel(str(letter.value or "cancelled"))
             elif letter.kind == "answer" and letter.node is not None:
                 self._early[letter.node] = letter.value
                 self.asked(letter.node, run)
+        for node, reason in list(self._called_off.items()):
+            with suppress(UnknownReference):
+                run.cancel(reason, node)
+                del self._called_off[node]
 
     def asked(self, node: NodeId, run: Addressee) -> None:
         """Answer `node` if it asks, and its answer is here."""

@@ -59,6 +59,7 @@ class Lifecycle(Ending):
     def begin(self) -> None:
         """Take in the nodes of the graph."""
         self._decide(self.frontier.add(self._graph.nodes, self._graph.ranks, None))
+        self._call_off(self._graph.nodes)
 
     def settle(self) -> list[Command]:
         """Start whoever may start, until nothing moves; hand over the commands."""
@@ -106,6 +107,16 @@ class Lifecycle(Ending):
         self.out.append(grew(parent.node.id, nodes, grow, self.now))
         self.open += len(nodes)
         self._decide(self.frontier.add(nodes, longest, parent))
+        self._call_off(nodes)
+
+    def _call_off(self, nodes: Iterable[Node]) -> None:
+        """End those of `nodes`, just added, that somebody cancelled before they had started."""
+        if self._recall is None:
+            return
+        for node in nodes:
+            state, end = self.states[node.id], self._recall.called_off(node.id)
+            if end is not None and state.phase is not Phase.ENDED:
+                self._come_to(state, end, by_name=True)
 
     def _decide(self, decided: Iterable[Decided]) -> None:
         for state, verdict in decided:
@@ -145,7 +156,7 @@ class Lifecycle(Ending):
             return None
         self.frontier.restore(known.inside)
         if known.outcome is not None:
-            self._come_to(state, known.outcome, digest)
+            self._come_to(state, known.outcome, digest, by_name=known.by_name)
         elif known.gave_up is not None:
             state.attempt = known.failed_attempts
             self._admission.give(state)
@@ -155,13 +166,18 @@ class Lifecycle(Ending):
             self._start(state, argument, digest)
         return known.usage
 
-    def _come_to(self, state: NodeState, outcome: Outcome, digest: str) -> None:
+    def _come_to(
+        self, state: NodeState, outcome: Outcome, digest: str = "", *, by_name: bool
+    ) -> None:
         """End `state` as it ended in an earlier part."""
         self._admission.give(state)
-        state.attempt, state.via = outcome.attempts, outcome.via
-        # Of those that were cancelled, only what a join or a work did without is recalled.
-        state.tolerated = outcome.status == "cancelled"
-        self._finish(state, outcome, NodeFinished(state.node.id, outcome, self.now, True, digest))
+        state.attempt, state.via, state.by_name = outcome.attempts, outcome.via, by_name
+        # Of the others that were cancelled, only what a join or a work did without is recalled.
+        state.tolerated = outcome.status == "cancelled" and not by_name
+        node, now_s = state.node.id, self.now
+        self._finish(
+            state, outcome, NodeFinished(node, outcome, now_s, True, digest, by_name=by_name)
+        )
 
     def _start(self, state: NodeState, argument: Inputs | None = None, digest: str = "") -> None:
         if state.phase is not Phase.QUEUED:
@@ -227,13 +243,16 @@ class Lifecycle(Ending):
         state.resume = ask.then
         node = state.node.id
         self.questions[node] = ask
+        recalled = False
         if self._recall is not None:
             number = self._asked[node, state.attempt]
             self._asked[node, state.attempt] += 1
             if (known := self._recall.answer(node, state.attempt, number)) is not None:
                 self.answered(state, known.value, recalled=True)
                 return
-        self.out.append(HumanAsked(node, ask.question, ask.schema, self.now))
+            which = (node, state.attempt, number)
+            recalled = self._recall.asks(*which, ask.question, ask.schema)
+        self.out.append(HumanAsked(node, ask.question, ask.schema, self.now, recalled))
 
     def _pause(self, state: NodeState, phase: Phase) -> None:
         state.phase = phase

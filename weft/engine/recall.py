@@ -13,7 +13,7 @@ from weft.core.errors import Failure
 from weft.core.events import NodeInfo, Outcome
 from weft.core.ids import NodeId
 from weft.core.ports import Entry
-from weft.core.values import Usage
+from weft.core.values import JsonSchema, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,14 @@ class Within:
     """A node inside one that is recalled: how it ended. It belongs to the result, and never runs.
 
     `born` is the attempt of its parent that appended it. `tolerated`: its parent had enough without
-    it.
+    it. `by_name`: somebody had cancelled it.
     """
 
     info: NodeInfo
     born: int
     outcome: Outcome
     tolerated: bool = False
+    by_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,9 @@ class Recalled:
 
     `whole`: false for the value of a map that lacks the items left out on purpose; where its items
     are streamed it grows again, so that they keep their numbers.
+
+    `by_name`: somebody had cancelled it. One that is cancelled otherwise is what a join, or the
+    work that appended it, did without.
     """
 
     outcome: Outcome | None
@@ -55,6 +59,7 @@ class Recalled:
     gave_up: Failure | None = None
     inside: tuple[Within, ...] = ()
     whole: bool = True
+    by_name: bool = False
 
 
 class Recall(Protocol):
@@ -74,8 +79,16 @@ class Recall(Protocol):
     def outcome(self, node: NodeId, digest: str) -> Recalled | None:
         """What is known of `node`, which is now the work and has the inputs that `digest` tells."""
 
+    def called_off(self, node: NodeId) -> Outcome | None:
+        """How `node` ended where somebody cancelled it before it had started."""
+
     def winners(self, node: NodeId, among: Collection[NodeId]) -> tuple[NodeId, ...] | None:
         """Which of the branches `among` a join of `node` was decided for, if it was."""
+
+    def asks(
+        self, node: NodeId, attempt: int, number: int, question: str, schema: JsonSchema
+    ) -> bool:
+        """Whether that is the `number`-th question (from 0) of an attempt of `node`, and open."""
 
     def answer(self, node: NodeId, attempt: int, number: int) -> Entry | None:
         """What a person answered to the `number`-th question (from 0) of an attempt of `node`."""
@@ -90,8 +103,17 @@ class _Nothing:
     def outcome(self, node: NodeId, digest: str) -> None:
         del node, digest
 
+    def called_off(self, node: NodeId) -> None:
+        del node
+
     def winners(self, node: NodeId, among: Collection[NodeId]) -> None:
         del node, among
+
+    def asks(
+        self, node: NodeId, attempt: int, number: int, question: str, schema: JsonSchema
+    ) -> bool:
+        del node, attempt, number, question, schema
+        return False
 
     def answer(self, node: NodeId, attempt: int, number: int) -> None:
         del node, attempt, number

@@ -66,8 +66,8 @@ class Recorder:
 
     A `quick` journal is written to in the event loop; while somebody else is writing to it, in a
     thread that waits, as other journals always are. `redact` gives what may be kept of the records
-    up to now, in order. Once the journal cannot be written to, nothing more is recorded, and the
-    run is told to end.
+    up to now, in order. `letters` have been taken from it already. Once the journal cannot be
+    written to, nothing more is recorded, and the run is told to end.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class Recorder:
         durability: Durability = "sync",
         *,
         redact: Callable[[Record], Iterable[Record]] | None = None,
+        letters: Iterable[Letter] = (),
     ) -> None:
         self.lost: StoreError | None = None
         self._journal = journal
@@ -85,7 +86,7 @@ class Recorder:
         self._redact = redact
         self._left = False
         self._in_loop = journal.quick
-        self._letters = Letters(journal, run)
+        self._letters = Letters(journal, run, letters)
         self._waiting = Waiting()
         self._weighty = False
         self._held: list[Start] = []

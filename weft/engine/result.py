@@ -26,8 +26,8 @@ class RunResult:
                 failed      a node failed whose policy says so, or the run could not be recorded
                 cancelled   somebody cancelled it
     `reasons` says in sentences what kept the run from plain success. `leaked` names nodes whose
-    code did not react to its cancellation within the grace period, `missed` those that failed and
-    that the run did not get over.
+    code did not react to its cancellation within the grace period, `missed` those that failed, or
+    that somebody cancelled by name, and that the run did not get over.
     """
 
     run: RunId
@@ -63,8 +63,9 @@ def verdict(
         outcome = state.outcome
         if outcome is None or outcome.ok or outcome.failure is None or state in over:
             continue
-        if outcome.status == "failed":
+        if outcome.status == "failed" or _is_called_off(state):
             missed.append(state.node.id)
+        if outcome.status == "failed":
             said.append(f"{state.node.id} failed: {outcome.failure}")
         if status == "succeeded":
             status = "partial"
@@ -73,6 +74,11 @@ def verdict(
     if ended_by is not None:
         status = _ENDINGS.get(ended_by.error, "partial")
     return status, said, missed
+
+
+def _is_called_off(state: NodeState) -> bool:
+    """Whether somebody cancelled just this node, and not one that it is inside."""
+    return state.by_name and not (state.parent is not None and state.parent.by_name)
 
 
 def conclude(

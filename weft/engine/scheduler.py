@@ -155,7 +155,10 @@ class Scheduler:
                 self._end_run(Cancelled(reason).failure())
             case CancelRequested(reason=reason, node=node) if node in self.states:
                 state = self.states[node]
-                self._nodes.cancel([*state.inside(), state], Cancelled(reason).failure())
+                failure = Cancelled(reason).failure()
+                # What is tolerated already is cancelled by the work that appended it.
+                by_name = not state.tolerated
+                self._nodes.cancel([*state.inside(), state], failure, by_name=by_name)
             case Answered(node=node, value=value) if node in self.questions:
                 self._nodes.answered(self.states[node], value)
 

@@ -69,7 +69,7 @@ class NodeState:
     them; `awaited` are other nodes that its work waits for. `cause` is the failure that a fallback,
     a default or a cheaper node stands in for. `due_s` is when its attempt times out. `tolerated`: a
     join was decided without it, or the work that appended it cancelled it, so that its failure is
-    none of the run.
+    none of the run. `by_name`: somebody cancelled it, or a node that it is inside.
     """
 
     __slots__ = (
@@ -77,6 +77,7 @@ class NodeState:
         "attempt",
         "awaited",
         "born",
+        "by_name",
         "cause",
         "children",
         "count",
@@ -134,6 +135,7 @@ class NodeState:
         self.slotted = False
         self.left_out = False
         self.tolerated = False
+        self.by_name = False
 
     @property
     def streams(self) -> bool:

@@ -6,11 +6,13 @@ Does not know what the values mean; they have to be JSON.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -98,7 +100,12 @@ def _as_json(value: Any) -> str:
 
 def _open(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not path.exists():  # closing it otherwise ends SQLite's locks on it in the whole process
+        with suppress(FileExistsError):
+            flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
+            os.close(os.open(os.path.realpath(path), flags, 0o600))
     db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         _prepare(db, path)

@@ -133,7 +133,8 @@ class Trace:
     those that work or wait for time or a person, and those that wait for nodes they appended.
     `ended` counts ends by status, `running` the works under way and `max_running` the most ever.
     `parts`: so many processes had the run, one after another. What an earlier part told, if it was
-    listened to, stays; what is recalled from it is not counted again.
+    listened to, stays; what is recalled from it is not counted again. `recalled`: so many nodes
+    ended in this part as they had before.
     """
 
     def __init__(self) -> None:
@@ -154,11 +155,13 @@ class Trace:
         self.ended: dict[str, int] = {}
         self.now = Moment(0, 0.0)
         self.parts = 1
+        self.recalled = 0
         self._told: set[NodeId] = set()
 
     def __call__(self, event: Event) -> None:
         """Take in one event. Nodes that no event announced are ignored."""
         self.now = Moment(self.now.seq + 1, max(self.now.at_s, event.at_s))
+        self.recalled += isinstance(event, NodeFinished) and event.recalled
         match event:
             case RunStarted():
                 self.run, self.flow, self.limits = event.run, event.flow, event.limits
@@ -169,7 +172,7 @@ class Trace:
                     parent.grew = parent.grew or self.now
                     parent.children += len(event.nodes)
             case RunResumed():
-                self.parts = event.part
+                self.parts, self.recalled = event.part, 0
                 self._told = {name for name, node in self.nodes.items() if node.ended is not None}
             case BudgetReached():
                 self.budgets.append(event)

@@ -10,6 +10,7 @@ from typing import Final
 
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
+from weft.reasoning.no_model import NoModel
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.strategy import Strategy
 
@@ -204,3 +205,11 @@ def make_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTION
     made: Callable[[ModelClient, ThinkOptions], Strategy]
     made = getattr(import_module(module), function)
     return made(model, options)
+
+
+def check_options(name: str, options: ThinkOptions) -> None:
+    """Check that there is such a strategy, with such settings. Needs no model.
+
+    Raises: what `make_strategy` raises.
+    """
+    make_strategy(name, NoModel(), options)

@@ -21,18 +21,22 @@ _MOST_CONNECTIONS = 512
 _HEADERS_S = 20.0
 _WRITE_S = 60.0
 _CLOSING_S = 3
+_LAST_PORT = 65535
 
 
 class Hosted:
     """Takes the port at once; nobody can connect before `serve`.
 
-    Raises: `SpecError` for an address that others can reach, `ServeError` when the port is taken.
+    Raises: `SpecError` for an address that others can reach, or no port, `ServeError` when the port
+    is taken.
     """
 
     def __init__(self, host: str, port: int) -> None:
         if not _is_loopback(host):
             hint = "stay on 127.0.0.1: there are no keys that would keep others out"
             raise SpecError(f"others can reach {host or 'every address'}", hint=hint)
+        if not 0 <= port <= _LAST_PORT:  # the system would count on from 0
+            raise SpecError(f"there is no port {port}", hint="0 lets the system choose")
         self._host = host
         self._stopped = asyncio.Event()
         try:

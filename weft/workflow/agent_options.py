@@ -1,16 +1,10 @@
-"""What a document says about an agent, as its options; and whether they are right.
-
-Asks no model.
-"""
+"""What a document says about an agent, as its options."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from weft.agents.agent import AgentOptions
-from weft.agents.loops import make_agent
-from weft.agents.tools import Toolbox
-from weft.core.fakes import FakeModel
 from weft.workflow.document.agent import AgentSpec
 from weft.workflow.document.leaves import ModelNode
 
@@ -27,8 +21,3 @@ def options_of(step: ModelNode, spec: AgentSpec, instructions: str = "") -> Agen
     }
     given = {name: value for name, value in said.items() if value is not None}
     return AgentOptions(**given, instructions=instructions)
-
-
-def check_acting(loop: str, options: AgentOptions) -> None:
-    """Raises: `BuildError` for an agent that is not there, or a schema that no answer can fit."""
-    make_agent(loop, Toolbox(), FakeModel([""]), options)

@@ -27,7 +27,7 @@ from weft.workflow.kept_runs import KeptRuns, served_run
 from weft.workflow.models import ModelSource
 from weft.workflow.result import FlowResult
 from weft.workflow.run import FlowRun
-from weft.workflow.run_failure import why_failed, why_missing
+from weft.workflow.run_failure import check_result
 from weft.workflow.unattended import check_unattended
 
 EXTRA_FIELDS = frozenset({"inputs", "stream"})
@@ -144,11 +144,7 @@ class FlowModel:
     def _said(self, result: FlowResult) -> str:
         """The answer of a run. Raises: why there is none."""
         wanted = list(self._flow.outputs) if self._answer is None else [self._answer]
-        missing = [name for name in wanted if name in result.missing]
-        if missing:
-            raise why_missing(self._flow.document, result, missing[0])
-        if result.status in ("failed", "cancelled"):
-            raise why_failed(result)
+        check_result(self._flow.document, result, wanted)
         if self._answer is None:
             return as_text(dict(result.outputs))
         return as_text(result.outputs[self._answer])

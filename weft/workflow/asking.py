@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from weft.agents.agent import AgentOptions, Answer
+from weft.agents.loops import check_options
 from weft.agents.merged import merged
 from weft.agents.reuse import ReusingTools
 from weft.core.errors import AgentError, BuildError
 from weft.core.ports import ModelClient
-from weft.workflow.agent_options import check_acting
 from weft.workflow.flow import Flow
 from weft.workflow.models import DEFAULT_MODEL, Models
 from weft.workflow.planned import flow_of
@@ -63,7 +63,7 @@ def check_question(question: str, agent: str, options: AgentOptions) -> None:
     """Raises: `BuildError` for an empty question, an unknown agent, or a schema that is none."""
     if not question.strip():
         raise BuildError("the question is empty", hint='weft ask "which is cheaper, ...?"')
-    check_acting(agent, options)
+    check_options(agent, options)
 
 
 @asynccontextmanager

@@ -8,16 +8,15 @@ from weft.core.errors import BuildError
 from weft.workflow.unit import Unit
 
 
-def file_beside(unit: Unit, text: str) -> Path:
+def file_beside(unit: Unit, text: str, hint: str = "keep the file beside the workflow") -> Path:
     """The file that `text` means in `unit`, symbolic links followed.
 
-    Raises: `BuildError` when it leads out of the root folder.
+    Raises: `BuildError`, with `hint`, when it leads out of the root folder.
     """
     try:
         file = (unit.folder / text).resolve()
     except (OSError, RuntimeError, ValueError) as error:
         raise BuildError(f"{text!r} is not the path of a file: {error}") from error
     if Path(text).is_absolute() or not file.is_relative_to(unit.root):
-        hint = "keep the file beside the workflow"
         raise BuildError(f"{text} leads out of the workflow's folder", hint=hint)
     return file

@@ -18,16 +18,14 @@ from weft.workflow.unit import Unit
 
 
 def declared_model(
-    client: ModelClient,
-    name: str,
-    adapter: str | None = None,
-    decode: DecodeSpec = AUTOREGRESSIVE,
+    client: ModelClient, unit: Unit, name: str, decode: DecodeSpec = AUTOREGRESSIVE
 ) -> ModelClient:
-    """`client` as a model called `name`, whose requests go to `adapter`; closed as `client` is.
+    """`client` as the model that `unit` calls `name`, with its adapter; closed as `client` is.
 
     The name is that of the slots which calls of the model take. `decode` is the decoder of requests
     that name none.
     """
+    adapter = adapter_of(name, unit)
     if isinstance(client, Tokenizing):
         return _TokenizingModel(client, client, name, adapter, decode)
     return _DeclaredModel(client, name, adapter, decode)

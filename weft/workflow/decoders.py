@@ -118,7 +118,8 @@ def check_options(decode: DecodeSpec, model: str) -> None:
     from weft.serving.weights import locate
 
     try:
-        catalogue.plugs_for(decode.method, described(locate(model)).traits, dict(decode.options))
+        traits = described(locate(model), find=locate).traits
+        catalogue.plugs_for(decode.method, traits, dict(decode.options))
     except (ModelNotFound, CapabilityError):
         return
     except SpecError as error:

@@ -19,7 +19,7 @@ from weft.workflow.flow import Flow
 from weft.workflow.kept_runs import KeptRuns, served_run
 from weft.workflow.models import ModelSource
 from weft.workflow.result import FlowResult
-from weft.workflow.run_failure import why_failed, why_missing
+from weft.workflow.run_failure import check_result
 from weft.workflow.toolset import Toolset
 from weft.workflow.unattended import check_unattended
 from weft.workflow.values import violation
@@ -116,10 +116,7 @@ class FlowTool:
 
     def _outputs(self, result: FlowResult) -> Mapping[str, Any]:
         """The outputs of a run, all of them. Raises: why one is not there."""
-        for output in result.missing:
-            raise why_missing(self._flow.document, result, output)
-        if result.status in ("failed", "cancelled"):
-            raise why_failed(result)
+        check_result(self._flow.document, result, result.missing)
         name = self._flow.name
         try:
             values: dict[str, Any] = from_json(to_json(result.outputs), allow_inf_nan=False)

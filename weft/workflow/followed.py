@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from weft.engine.node import Ask, Grow, NodeContext, Skip, Then
-from weft.reasoning.thought import Thought
 
 
 def followed(result: Any, convert: Callable[[Any], Any]) -> Any:
@@ -15,16 +14,6 @@ def followed(result: Any, convert: Callable[[Any], Any]) -> Any:
     if isinstance(result, (Grow, Ask)):
         return replace(result, then=_then(result.then, convert))
     return result if isinstance(result, Skip) else convert(result)
-
-
-def told(context: NodeContext, thought: Thought) -> None:
-    """Show people what `thought` cost and why it ended."""
-    counts = thought.counts
-    lost = f"; {thought.lost}" if thought.lost else ""
-    context.log(
-        f"{counts.total_tokens:,} tokens in {counts.threads} threads, "
-        f"{counts.critical_path_tokens:,} one after another; {thought.why}{lost}"
-    )
 
 
 def _then(then: Then | None, convert: Callable[[Any], Any]) -> Then:

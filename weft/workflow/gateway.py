@@ -76,6 +76,7 @@ class WorkflowGateway:
             Served(flow.name, model, EXTRA_FIELDS, flow.description, runs=kept.journal is not None)
             for flow, model in zip(flows, self.flow_models, strict=True)
         ]
+        self.other_models = tuple(models)
         self._others = [self._models.client(_owner(flows, name), name) for name in models]
         served += [
             Served(name, client, priors=PriorLimits() if _diffuses(client) else None)

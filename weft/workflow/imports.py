@@ -16,6 +16,7 @@ from weft.agents.tools import Isolation, Tool, resolve
 from weft.agents.tools.module import is_file, load_file
 from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import BuildError, ToolNotFound, WeftError
+from weft.workflow.beside import file_beside
 from weft.workflow.document.declarations import IsolationSpec
 from weft.workflow.unit import Unit
 
@@ -87,16 +88,8 @@ def _from_root(unit: Unit, reference: str) -> str:
     source, colon, name = reference.rpartition(":")
     if not colon or not is_file(source):
         return reference
-    try:
-        file = (unit.folder / source).resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise BuildError(f"{source!r} is not the path of a file: {error}") from error
-    if FilePath(source).is_absolute() or not file.is_relative_to(unit.root):
-        hint = (
-            "keep Python files beside the workflow, or install them and write package.module:name"
-        )
-        raise BuildError(f"{source} leads out of the workflow's folder", hint=hint)
-    return f"./{file.relative_to(unit.root)}:{name}"
+    hint = "keep Python files beside the workflow, or install them and write package.module:name"
+    return f"./{file_beside(unit, source, hint).relative_to(unit.root)}:{name}"
 
 
 def _isolation(limits: IsolationSpec) -> Isolation:

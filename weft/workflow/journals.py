@@ -20,11 +20,14 @@ VARIABLE = "WEFT_JOURNAL"
 _SERVERS = ("postgresql://", "postgres://")
 
 
-def open_journal(where: str | Path | None = None, *, make: bool = True) -> Journal:
+def open_journal(
+    where: str | Path | None = None, *, make: bool = True, to_read: bool = False
+) -> Journal:
     """The journal at a path, or at the address of a PostgreSQL server; whoever asks closes it.
 
     None: what the environment variable `WEFT_JOURNAL` names, else `journal.sqlite` in `WEFT_HOME`
-    or the user's data folder. A file that is missing is made, unless `make` is False.
+    or the user's data folder. A file that is missing is made, unless `make` is False. One that may
+    not be written is refused, unless it is opened `to_read`: then only what writes to it is.
 
     Raises: `StoreError`.
     """
@@ -34,12 +37,13 @@ def open_journal(where: str | Path | None = None, *, make: bool = True) -> Journ
     path = Path(place) if place else default_path()
     _check_file(path, make)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if make:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         hint = f"name another journal in {VARIABLE}, or run with durability none"
         said = f"there is no folder {path.parent} for a journal: {error.strerror}"
         raise StoreError(said, hint=hint) from error
-    return SqliteJournal(path)
+    return SqliteJournal(path, to_read=to_read)
 
 
 def default_path() -> Path:
@@ -48,10 +52,15 @@ def default_path() -> Path:
 
 
 def _check_file(path: Path, make: bool) -> None:
-    if path.is_dir():
+    try:
+        is_folder, is_there = path.is_dir(), path.exists()
+    except OSError as error:
+        hint = "may this user enter that folder?"
+        raise StoreError(f"the journal {path}: {error.strerror}", hint=hint) from error
+    if is_folder:
         hint = f"name a file, such as {path / 'journal.sqlite'}"
         raise StoreError(f"the journal {path} is a folder", hint=hint)
-    if not make and not path.exists():
+    if not make and not is_there:
         hint = "is the path right? `weft run FILE --journal PATH` begins one there"
         raise StoreError(f"there is no journal {path}", hint=hint)
 

@@ -194,6 +194,8 @@ def _key(spec: ModelSpec, error: WeftError) -> str:
         return "model"
     if spec.use == "route":
         return "predictor" if spec.predictor and spec.predictor in error.message else "among"
+    if error.message.startswith("`base_url`"):
+        return "base_url"
     return "options" if "option" in error.message else "use"
 
 

@@ -19,7 +19,7 @@ from weft.engine.recall import NOTHING
 from weft.workflow.flow import Flow
 from weft.workflow.journals import open_journal
 from weft.workflow.models import ModelSource
-from weft.workflow.question_run import ANSWER, AskSettings
+from weft.workflow.question_run import ANSWER, AskSettings, why_none
 from weft.workflow.recording import Past
 from weft.workflow.run import FlowRun
 from weft.workflow.run_settings import RunSettings
@@ -103,4 +103,4 @@ def outcome_of(run: FlowRun) -> Outcome:
 
 def why_not(run: FlowRun) -> str:
     """Why there is no answer."""
-    return str(outcome_of(run).failure or "nothing was answered")
+    return why_none(outcome_of(run))

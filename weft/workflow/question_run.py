@@ -1,24 +1,22 @@
-"""One question under way: a run with a single node, whose value holds the answer.
+"""How a question is run: which node answers, within which bounds, and why it did not.
 
-Knows neither agents nor strategies, and records nothing: see `weft.workflow.question_flow`.
+Knows neither agents nor strategies, and runs nothing: see `weft.workflow.question_flow`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.events import Listener, Outcome
-from weft.core.ids import NodeId, run_id
+from weft.core.ids import NodeId
 from weft.core.ports import Clock
 from weft.core.ports.journal import Journal
-from weft.engine import Graph, Limit, Node, Run, RunOptions, Work
 from weft.workflow.document.settings import Durability
-from weft.workflow.result import FlowResult
 
 T = TypeVar("T")
 ANSWER = NodeId("answer")
@@ -49,59 +47,9 @@ class AskSettings:
     resume: str | None = None
 
 
-class QuestionRun:
-    """Like `FlowRun`: `wait` carries it out, `cancel` ends it.
-
-    `flow` is what the run is called, `kind` what its node is, `identity` what tells it from others.
-    """
-
-    def __init__(
-        self, flow: str, work: Work, kind: str, identity: Mapping[str, Any], settings: AskSettings
-    ) -> None:
-        limit = None if settings.budget is None else Limit(settings.budget)
-        self._run = Run(
-            Graph(flow, [Node(ANSWER, work, kind=kind)], [ANSWER]),
-            RunOptions(settings.concurrency, deadline_s=settings.deadline_s, limit=limit),
-            run=run_id(flow, identity),
-            clock=settings.clock,
-            listeners=settings.listeners,
-        )
-        self.outcome = Outcome("cancelled")
-
-    def answer_in(self, value: Any) -> Any:
-        """The answer that the value of the node holds."""
-        return value
-
-    async def wait(self) -> FlowResult:
-        """Run to the end. The output `answer` is missing when there is none, and says why."""
-        result = await self._run.wait()
-        self.outcome = result.outcomes[ANSWER]
-        outputs: dict[str, Any] = {}
-        missing: dict[str, str] = {}
-        if self.outcome.ok:
-            outputs["answer"] = self.answer_in(self.outcome.value)
-        else:
-            missing["answer"] = self.why_not
-        return FlowResult(
-            result.run,
-            result.status,
-            outputs,
-            missing,
-            result.outcomes,
-            result.usage,
-            result.wall_s,
-            result.reasons,
-            result.leaked,
-        )
-
-    @property
-    def why_not(self) -> str:
-        """Why there is no answer."""
-        return str(self.outcome.failure or "nothing was answered")
-
-    def cancel(self, reason: str = "cancelled") -> None:
-        """End the run soon, keeping what is done; `wait` then returns."""
-        self._run.cancel(reason)
+def why_none(outcome: Outcome) -> str:
+    """Why there is no answer, of the node that was to answer."""
+    return str(outcome.failure or "nothing was answered")
 
 
 def run_here(make: Callable[[], Coroutine[Any, Any, T]], name: str) -> T:

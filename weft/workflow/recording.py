@@ -17,7 +17,7 @@ from weft.core.errors import RunExists
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
-from weft.core.ports.journal import Claim, Journal, Record, RunHeader
+from weft.core.ports.journal import Claim, Journal, Letter, Record, RunHeader
 from weft.engine.cassette import CallLog, Confirmation, RecordRedactor, Redactor
 from weft.engine.recall import NOTHING, Recall
 from weft.engine.recorder import Recorder
@@ -42,8 +42,8 @@ class Past:
     """What a run builds on: earlier parts of itself, or another run.
 
     `claim` is the right to write to `run`, where that has begun; without it a new run begins.
-    `records` are the run's own of earlier parts. `notes`: what a new run's record says beside.
-    `own`: a journal that is closed with the run.
+    `records` are the run's own of earlier parts, `letters` were waiting for whoever takes it.
+    `notes`: what a new run's record says beside. `own`: a journal that is closed with the run.
     """
 
     recall: Recall
@@ -51,6 +51,7 @@ class Past:
     claim: Claim | None = None
     records: tuple[Record, ...] = ()
     confirmed: Mapping[str, Confirmation] = field(default_factory=dict)
+    letters: tuple[Letter, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
     own: Journal | None = None
 
@@ -79,6 +80,7 @@ class Recording:
         self._past = past
         self._redactor = past.redactor if past is not None else redactor_of(unit)
         self._shown = RecordRedactor(self._redactor)
+        self._calls: CallLog | None = None
         try:
             if past is not None and past.claim is not None and settings.run is not None:
                 self.run, self._claim = settings.run, past.claim
@@ -90,14 +92,19 @@ class Recording:
                 self._own.close()
             raise
         durability = settings.durability_of(unit)
-        self.recorder = Recorder(
-            journal, self.run, durability, redact=RecordRedactor(self._redactor)
-        )
+        redact = RecordRedactor(self._redactor)
+        letters = () if past is None else past.letters
+        self.recorder = Recorder(journal, self.run, durability, redact=redact, letters=letters)
 
     @property
     def recall(self) -> Recall | None:
         """What need not be done again."""
         return None if self._past is None else self._past.recall
+
+    @property
+    def recalled_calls(self) -> int:
+        """How many calls were not made because their answer is known."""
+        return 0 if self._calls is None else self._calls.recalled
 
     def put_between(
         self,
@@ -108,7 +115,7 @@ class Recording:
     ) -> BorderModels:
         """Have the calls of `tools` recorded, and those of the models that come back."""
         past = self._past or Past(NOTHING, self._redactor)
-        book = CallLog(
+        book = self._calls = CallLog(
             self.run,
             lambda: self.recorder.now_s,
             self._write,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weft.core.errors import WeftError
@@ -34,6 +34,23 @@ class FlowResult:
     wall_s: float
     reasons: tuple[str, ...] = ()
     leaked: tuple[NodeId, ...] = field(default=())
+
+    @classmethod
+    def of(
+        cls, result: RunResult, outputs: Mapping[str, Any], missing: Mapping[str, str]
+    ) -> FlowResult:
+        """What the engine says of a run, with its outputs."""
+        return cls(
+            result.run,
+            result.status,
+            outputs,
+            missing,
+            result.outcomes,
+            result.usage,
+            result.wall_s,
+            result.reasons,
+            result.leaked,
+        )
 
     @property
     def ok(self) -> bool:
@@ -69,17 +86,7 @@ def flow_result(document: Document, inputs: Mapping[str, Any], result: RunResult
             missing[name] = str(error)
             status = "failed" if status == "succeeded" else status
             reasons = (*reasons, f"the output {name} cannot be computed: {error.message}")
-    return FlowResult(
-        result.run,
-        status,
-        outputs,
-        missing,
-        result.outcomes,
-        result.usage,
-        result.wall_s,
-        reasons,
-        result.leaked,
-    )
+    return FlowResult.of(replace(result, status=status, reasons=reasons), outputs, missing)
 
 
 def _why(node: str, outcome: Outcome | None) -> str:

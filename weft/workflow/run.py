@@ -124,6 +124,11 @@ class FlowRun:
         """Whether a journal has the run: it can be resumed, replayed and compared."""
         return self._recording is not None
 
+    @property
+    def recalled_calls(self) -> int:
+        """How many calls of models and tools were answered in earlier parts, and not made again."""
+        return 0 if self._recording is None else self._recording.recalled_calls
+
     async def wait(self) -> FlowResult:
         """Run to the end, and close what the run has opened.
 
@@ -140,9 +145,12 @@ class FlowRun:
         self.result = flow_result(self._document, self._inputs, result)
         return self.result
 
-    def cancel(self, reason: str = "cancelled") -> None:
-        """End the run soon, keeping what is done; `wait` then returns."""
-        self._run.cancel(reason)
+    def cancel(self, reason: str = "cancelled", node: str | None = None) -> None:
+        """End the run soon, keeping what is done; `wait` then returns. Or end one `node` of it.
+
+        Raises: `UnknownReference` for a node that a run under way does not have.
+        """
+        self._run.cancel(reason, None if node is None else NodeId(node))
 
     def pause(self, reason: str) -> None:
         """End this process's part of the run soon: in its record the run has not ended.

@@ -42,7 +42,16 @@ _LATE = frozenset({"DeadlineExceeded", "NodeTimeout"})
 _CUT_OFF = "Upstream"
 
 
-def why_missing(document: Document, result: FlowResult, output: str) -> WeftError:
+def check_result(document: Document, result: FlowResult, wanted: Iterable[str]) -> None:
+    """Raises: why one of the outputs `wanted` is not there, or else why the run failed."""
+    for output in wanted:
+        if output in result.missing:
+            raise _why_missing(document, result, output)
+    if result.status in ("failed", "cancelled"):
+        raise _why_failed(result)
+
+
+def _why_missing(document: Document, result: FlowResult, output: str) -> WeftError:
     """The failure of a node that `output` needs: of the one that failed first."""
     node = _failed(result, value_template(document.outputs[output]).names)
     seen: set[NodeId] = set()
@@ -57,7 +66,7 @@ def why_missing(document: Document, result: FlowResult, output: str) -> WeftErro
     return NodeFailed(f"there is no {output}: {result.missing[output]}")
 
 
-def why_failed(result: FlowResult) -> WeftError:
+def _why_failed(result: FlowResult) -> WeftError:
     """The first failure that the run did not get over."""
     for node, outcome in result.outcomes.items():
         if outcome.failure is not None and f"{node} failed: {outcome.failure}" in result.reasons:

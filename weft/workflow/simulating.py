@@ -41,7 +41,7 @@ def changed(
     limits      `CLASS=8`; 0 is no limit
     latencies   `PATTERN=x0.5` or `PATTERN=300ms`; a pattern is `tool.NAME`, `model.NAME`,
                 `node.NAME` or `own.NAME`, with `*` and `?`
-    speeds      `x2` for all models, or `NAME=x2`
+    speeds      `x2` for all models, or `NAME=x2`; NAME may be `model.NAME`
     faults      `NAME:0.1`: a tool, a model or a node, and how often an attempt fails
 
     Raises: `InputError` for a text that is none of these, or names what the run does not have.
@@ -78,6 +78,10 @@ class _Names:
         return [*self.calls, *nodes]
 
     @property
+    def models(self) -> list[str]:
+        return [name for name in self.calls if name.startswith("model.")]
+
+    @property
     def faulty(self) -> list[str]:
         return [*self.families, *(name.partition(".")[2] for name in self.calls)]
 
@@ -109,8 +113,8 @@ def _speed(text: str, names: _Names) -> Scale:
     factor = _FACTOR.match(value)
     if factor is None or float(factor[1]) == 0:
         raise InputError(f"{text!r} is no speed", hint="such as x2, or small=x1.5")
-    pattern = f"model.{name or '*'}"
-    names.check(pattern, names.calls, text, "model")
+    pattern = f"model.{name.removeprefix('model.') or '*'}"
+    names.check(pattern, names.models, text, "model")
     return Scale(pattern, 1 / float(factor[1]))
 
 

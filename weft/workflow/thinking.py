@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from weft.core.errors import BuildError, ReasoningError
+from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
 from weft.core.values import JsonSchema
 from weft.reasoning.options import ThinkOptions
@@ -20,11 +20,12 @@ from weft.reasoning.strategies import STRATEGIES
 from weft.reasoning.thought import Thought
 from weft.workflow.flow import Flow
 from weft.workflow.models import DEFAULT_MODEL, Models
-from weft.workflow.question_flow import CHAT, Declared, QuestionFlow, outcome_of, why_not
+from weft.workflow.question_flow import CHAT, Declared, QuestionFlow, outcome_of
 from weft.workflow.question_run import ANSWER, AskSettings, run_here
 from weft.workflow.run import FlowRun
 from weft.workflow.thinking_options import check_thinking, check_typed
 from weft.workflow.thought_model import refuse_thinker
+from weft.workflow.thought_run import no_thought
 
 DEFAULT_STRATEGY = "sample"
 
@@ -117,12 +118,7 @@ def thought_of(run: FlowRun, strategy: str) -> Thought:
     outcome = outcome_of(run)
     if outcome.ok and isinstance(found, Thought):
         return found
-    failure = outcome.failure
-    raise ReasoningError(
-        f"{strategy} came to no answer: {why_not(run)}",
-        node=ANSWER,
-        retryable=failure is not None and failure.retryable,
-    )
+    raise no_thought(strategy, outcome)
 
 
 def think_sync(question: str | Question, **given: Any) -> Thought:

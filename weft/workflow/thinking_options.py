@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from weft.core.errors import BuildError
-from weft.core.fakes import FakeModel
+from weft.core.errors import BuildError, CycleError
 from weft.core.values import JsonSchema
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.strategies import STRATEGIES, make_strategy
+from weft.reasoning.strategies import STRATEGIES, check_options
 from weft.workflow.document.thinking import ThinkSpec
 from weft.workflow.strategy_settings import settings_in
 from weft.workflow.unit import Unit
@@ -42,9 +41,15 @@ def options_of(
 def check_thinking(strategy: str, options: ThinkOptions) -> None:
     """Raises: `BuildError` for a strategy that is not there, or settings that it does not have."""
     try:
-        make_strategy(strategy, FakeModel([""]), options)
+        check_options(strategy, options)
     except ValueError as error:
         raise BuildError(f"{strategy}: {error}") from error
+
+
+def thinks_already(model: str) -> CycleError:
+    """What is wrong with `model` as the one that a model thinks with."""
+    hint = "name the model that it thinks with"
+    return CycleError(f"the model `{model}` thinks already", hint=hint)
 
 
 def check_typed(strategy: str, schema: JsonSchema | None) -> None:

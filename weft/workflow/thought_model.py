@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 
-from weft.core.errors import CapabilityError, CycleError, InputError, ModelUnavailable
+from weft.core.errors import CapabilityError, InputError, ModelUnavailable
 from weft.core.events import Event, NodeFinished, NodeRetrying, NodeStreamed
 from weft.core.ids import NodeId, inside
 from weft.core.ports import (
@@ -33,7 +33,7 @@ from weft.workflow.chat_only import check_chat_only
 from weft.workflow.heard import HeardRuns
 from weft.workflow.question_run import ANSWER, AskSettings
 from weft.workflow.run_failure import error_of
-from weft.workflow.thinking_options import check_thinking
+from weft.workflow.thinking_options import check_thinking, thinks_already
 from weft.workflow.thought_run import ThoughtRun
 
 
@@ -146,8 +146,7 @@ class ThoughtModel:
 def refuse_thinker(model: ModelClient) -> None:
     """Raise `CycleError` when `model` thinks already: every thread would be a tree of its own."""
     if isinstance(model, ThoughtModel):
-        hint = "name the model that it thinks with"
-        raise CycleError(f"the model `{model.model}` thinks already", hint=hint)
+        raise thinks_already(model.model)
 
 
 def question_of(request: ModelRequest) -> Question:

@@ -10,8 +10,13 @@ from weft.core.values import JsonSchema
 from weft.workflow.values import violation
 
 
-def parsed(text: str, schema: JsonSchema, *, cut_off: bool = False) -> Any:
-    """The value of an answer that is JSON. Raises: `ModelOutputError` when it does not fit."""
+def parsed(text: str, schema: JsonSchema | None, *, cut_off: bool = False) -> Any:
+    """The value of an answer: the text, or where there is a schema the JSON in it.
+
+    Raises: `ModelOutputError` when it does not fit.
+    """
+    if schema is None:
+        return text
     value = read_json(text, "the answer", cut_off=cut_off)
     why = violation(value, schema)
     if why is not None:

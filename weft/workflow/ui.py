@@ -24,12 +24,13 @@ class RunsPage:
         page = RunsPage("runs.sqlite")
         await page.serve(lambda: print(page.url))
 
-    `where` as for `open_journal`; `port` 0 is any that is free.
+    `where` as for `open_journal`, but a journal that is named has to be there; it need not be
+    writable to be looked at. `port` 0 is any that is free.
     Raises: `StoreError`, and `ServeError` when the port is taken.
     """
 
     def __init__(self, where: str | Path | None = None, port: int = 0) -> None:
-        self._journal = open_journal(where)
+        self._journal = open_journal(where, make=not where, to_read=True)
         try:
             self._server = UiServer(self._journal, unsettled, port)
         except ServeError:

@@ -11,7 +11,7 @@ import pytest
 from tests.agents.loops.playing import ContentWhenDone, Pause, ScriptedModel, play_agent
 from tests.planner.runnable import ComputingTools, call_key, compute
 from weft.agents.agent import AgentOptions, AgentResult, run_agent
-from weft.agents.loops import make_agent
+from weft.agents.loops import check_options, make_agent
 from weft.agents.loops.compiler import CompilerAgent
 from weft.agents.loops.decision import Finish, Replan
 from weft.core.budget import Budget
@@ -420,6 +420,8 @@ def test_it_answers_with_a_joiner_of_its_own() -> None:
 def test_an_unknown_agent_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(BuildError, match="compiler, divide, react, parallel-react"):
         make_agent("compilr", ComputingTools(), ScriptedModel(""))
+    with pytest.raises(BuildError, match="compiler, divide, react, parallel-react"):
+        check_options("compilr", AgentOptions())
 
 
 @pytest.mark.parametrize("wrong", [{"rounds": 0}, {"calls": -1}, {"max_tokens": 0}])

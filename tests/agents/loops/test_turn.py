@@ -9,7 +9,7 @@ import pytest
 
 from tests.agents.loops.talk import CAPABLE, PRICES, call, price, says, talk
 from weft.agents.agent import AgentOptions, run_agent
-from weft.agents.loops import make_agent
+from weft.agents.loops import check_options, make_agent
 from weft.core.budget import Budget
 from weft.core.errors import (
     BuildError,
@@ -213,3 +213,6 @@ def test_a_schema_that_is_none_is_refused_before_anything_runs(agent: str) -> No
     options = AgentOptions(schema={"type": "object", "properties": 3})
     with pytest.raises(BuildError, match="the answer's schema is wrong"):
         make_agent(agent, FakeTools(), FakeModel([""]), options)
+    with pytest.raises(BuildError, match="the answer's schema is wrong"):
+        check_options(agent, options)
+    check_options(agent, AgentOptions(schema={"type": "object"}))

@@ -150,6 +150,7 @@ class Shop:
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=1,
+            timeout_keep_alive=3600,  # an idle connection may be used again at any moment
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from weft.core.errors import InputError
+from weft.decoding import tensor_file
 from weft.decoding.speculative.train.corpus import Batch, Corpus, Text
 from weft.decoding.train.frame import Progress, Schedule, Trainer
 
@@ -130,7 +133,8 @@ def test_the_rate_rises_then_falls() -> None:
      {"steps": 1, "warm_up": 1.0}, {"steps": 1, "clip": -1.0}, {"steps": 1, "texts": 0}],
 )  # fmt: skip
 def test_a_schedule_that_is_none(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="nothing can be trained"):
+    name, value = list(wrong.items())[-1]
+    with pytest.raises(ValueError, match=f"nothing can be trained with {name} {value}: it is "):
         Schedule(**wrong)  # type: ignore[arg-type]
 
 
@@ -150,8 +154,16 @@ class TestBadCheckpoints:
             Trainer(Guess(), corpus, SCHEDULE, path).resume()
 
     def test_of_another_training(self, corpus: Corpus, path: Path) -> None:
-        with pytest.raises(InputError, match="another training"):
-            Trainer(Guess(), corpus, Schedule(steps=20), path).resume()
+        with pytest.raises(InputError, match=f"another training: steps {SCHEDULE.steps}, not 2000"):
+            Trainer(Guess(), corpus, replace(SCHEDULE, steps=2000), path).resume()
+
+    @pytest.mark.parametrize("told", ["{", "[]", "{}", '"steps"'])
+    def test_of_one_that_nobody_can_read(self, corpus: Corpus, path: Path, told: str) -> None:
+        save_file(load_file(path), path, {"step": "1", "schedule": told})
+        with pytest.raises(InputError, match="another training") as refused:
+            Trainer(Guess(), corpus, SCHEDULE, path).resume()
+        assert refused.value.hint is not None
+        assert str(path) in refused.value.hint
 
     def test_of_other_parameters(self, corpus: Corpus, path: Path) -> None:
         tensors = {k: v for k, v in load_file(path).items() if k != "learnt.0.weight"}
@@ -173,3 +185,15 @@ def test_a_loss_that_is_no_number_ends_it(corpus: Corpus, tmp_path: Path) -> Non
 
     with pytest.raises(InputError, match="step 0: the loss is inf"):
         Trainer(Wild(), corpus, SCHEDULE, tmp_path / "c").run()
+
+
+def test_a_disk_without_room_is_an_error_of_the_disk(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_given: object) -> None:
+        raise SafetensorError("I/O error: No space left on device")
+
+    monkeypatch.setattr(tensor_file, "save_file", full)
+    with pytest.raises(OSError, match=r"c cannot be written: .*No space left"):
+        Trainer(Guess(), corpus, SCHEDULE, tmp_path / "c").run(stop=lambda: True)
+    assert not list(tmp_path.iterdir())

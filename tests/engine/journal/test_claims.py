@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.journal.lines import RUN, header, line, read
+from tests.engine.journal.patience import PATIENCE_S
 from weft.core.errors import RunBusy
 from weft.core.ids import RunId
 from weft.engine.journal import SqliteJournal
@@ -20,6 +21,8 @@ HOLDER = """
 import sys
 from tests.engine.journal.lines import RUN, header, line
 from weft.engine.journal import SqliteJournal
+from tests.engine.journal.patience import be_patient
+be_patient()
 journal = SqliteJournal(sys.argv[1])
 claim = journal.begin(header())
 number = 0
@@ -33,6 +36,8 @@ import sys
 from tests.engine.journal.lines import RUN, line
 from weft.core.errors import RunBusy
 from weft.engine.journal import SqliteJournal
+from tests.engine.journal.patience import be_patient
+be_patient()
 journal = SqliteJournal(sys.argv[1])
 sys.stdin.readline()
 done = 0
@@ -53,6 +58,8 @@ from tests.engine.journal.lines import header
 from weft.core.errors import RunExists
 from weft.core.ids import RunId
 from weft.engine.journal import SqliteJournal
+from tests.engine.journal.patience import be_patient
+be_patient()
 sys.stdin.readline()
 journal = SqliteJournal(sys.argv[1])
 for number in range(20):
@@ -76,6 +83,11 @@ def process(program: str, path: Path) -> Iterator[subprocess.Popen[str]]:
             yield started
         finally:
             started.kill()
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.engine.journal.sqlite.schema.BUSY_S", PATIENCE_S)
 
 
 @pytest.fixture

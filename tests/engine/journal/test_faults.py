@@ -122,11 +122,11 @@ def test_who_does_not_wait_does_not_wait_for_other_threads(journal: SqliteJourna
     def holds() -> None:
         with journal._using():
             taken.set()
-            done.wait(10)
+            done.wait(120)
 
     thread = threading.Thread(target=holds)
     thread.start()
-    taken.wait(10)
+    assert taken.wait(120)
     with pytest.raises(StoreError, match="another thread") as caught:
         journal.append(RUN, [line(1)], wait=False)
     assert caught.value.retryable

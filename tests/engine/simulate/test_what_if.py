@@ -147,6 +147,14 @@ def test_what_costs_is_counted_once_for_what_ended() -> None:
     assert found.speedup == 1.0
 
 
+def test_a_run_that_did_not_come_to_its_end_is_told_from_one_that_did() -> None:
+    *begun, end = called()
+    cancelled = RunFinished("cancelled", Usage(), ("enough",), 8.0)
+    told = [recording(records) for records in ([*begun, end], begun, [*begun, cancelled])]
+    assert [found.ended for found in told] == [True, False, False]
+    assert [simulate(found, Change()).ended for found in told] == [True, False, False]
+
+
 def test_a_resumed_run_and_half_a_run_are_refused() -> None:
     with pytest.raises(RunError, match="several processes"):
         recording([*called()[:-1], RunResumed(RunId("r"), 2, "2026-11-22T11:00:00+00:00", 9.0)])

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.crash.ledger import entries
-from tests.integration.crash.part import RUN, Death, go_on
+from tests.integration.crash.part import RUN, Death, Dying, go_on
 from weft.engine.journal import SqliteJournal
 from weft.engine.recorder import Durability
 
-_LONGEST_S = 60.0
+_LONGEST_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def survived(
     killed = 0
     for part in range(kills + 1):
         death, delay_s = _drawn(draw) if part < kills else (None, None)
-        child = forked(lambda death=death: go_on(folder, seed, durability, death))  # type: ignore[misc]
+        child = forked(lambda death=death: go_on(folder, seed, durability, Dying(death)))  # type: ignore[misc]
         if delay_s is not None:
             time.sleep(delay_s)
             os.kill(child, signal.SIGKILL)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -52,7 +52,7 @@ class Dying:
 class DyingJournal(SqliteJournal):
     """A journal whose process may die just before or after something is written."""
 
-    dying = Dying(None)
+    dying: Callable[[str], None] = Dying(None)
 
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
         self.dying("append")
@@ -61,11 +61,17 @@ class DyingJournal(SqliteJournal):
 
 
 def go_on(
-    folder: Path, seed: int, durability: Durability = "sync", death: Death | None = None
+    folder: Path,
+    seed: int,
+    durability: Durability = "sync",
+    dying: Callable[[str], None] | None = None,
 ) -> None:
-    """Begin or resume the run in `folder`; write its result there when it has ended."""
+    """Begin or resume the run in `folder`; write its result there when it has ended.
+
+    `dying` is told of each moment at which the process may die, or be held back.
+    """
     journal = DyingJournal(folder / "journal.sqlite")
-    journal.dying = dying = Dying(death)
+    journal.dying = dying = dying or Dying(None)
     claim, records = taken(journal)
     recall = RecordedRecall(records) if records else None
     recorder = Recorder(journal, RUN, durability)

@@ -20,7 +20,7 @@ from weft.reasoning.code.sandbox.sandbox import Sandbox
 
 MIB = 1024 * 1024
 LIMITS = Limits(
-    wall_s=30.0,
+    wall_s=120.0,
     cpu_s=10,
     memory_bytes=192 * MIB,
     file_bytes=8 * MIB,

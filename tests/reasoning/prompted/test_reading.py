@@ -84,7 +84,7 @@ def test_long_runs_of_anything_are_read_in_no_time(fill: str) -> None:
     read_step(f"Connect: {text}")
     believed([Finding("a", "b")], text)
     check_markers(without_markers(text), ())
-    assert time.process_time() - before < 5  # a second is plenty; quadratic ones take minutes
+    assert time.process_time() - before < 30  # a second is plenty; quadratic ones take minutes
 
 
 def test_labels_are_read_in_their_order() -> None:

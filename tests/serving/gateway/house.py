@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
 from openai import AsyncOpenAI
 
+from tests import late
 from weft.core.fakes import FakeModel
-from weft.core.ports import ModelClient
+from weft.core.ports import ModelClient, ModelEvent, ModelRequest
 from weft.serving.gateway import Exchange, Gateway, GatewayOptions, Served
 
 KEY = "a-key-long-enough-for-a-test"
@@ -33,14 +34,13 @@ class House:
         return int(self.gateway.address.rpartition(":")[2])
 
     async def openai(self, key: str = "none", **options: Any) -> AsyncOpenAI:
-        client = AsyncOpenAI(
-            base_url=f"{self.gateway.address}/v1", api_key=key, max_retries=0, **options
-        )
+        given = {"max_retries": 0, "timeout": 600.0, **options}
+        client = AsyncOpenAI(base_url=f"{self.gateway.address}/v1", api_key=key, **given)
         await self.stack.enter_async_context(client)
         return client
 
     async def http(self) -> httpx2.AsyncClient:
-        client = httpx2.AsyncClient(base_url=self.gateway.address, trust_env=False)
+        client = httpx2.AsyncClient(base_url=self.gateway.address, trust_env=False, timeout=None)
         await self.stack.enter_async_context(client)
         return client
 
@@ -68,6 +68,20 @@ class House:
         return reader, writer
 
 
+class Held(FakeModel):
+    """Says nothing before it is let `go`."""
+
+    def __init__(self) -> None:
+        super().__init__(["at last"])
+        self.go = asyncio.Event()
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        async with aclosing(super().generate(request)) as events:
+            async for event in events:
+                await self.go.wait()
+                yield event
+
+
 @asynccontextmanager
 async def house(*models: ModelClient | Served, **options: Any) -> AsyncIterator[House]:
     """A gateway of `models` that has been drained at the end."""
@@ -75,7 +89,7 @@ async def house(*models: ModelClient | Served, **options: Any) -> AsyncIterator[
         model if isinstance(model, Served) else Served(model.model, model) for model in models
     ]
     exchanges: list[Exchange] = []
-    given = GatewayOptions(**{"port": 0, "drain_s": 5.0, **options})
+    given = GatewayOptions(**{"port": 0, "drain_s": 60.0, **options})
     gateway = Gateway(served, given, exchanges.append)
     gateway.bind()
     ready = asyncio.Event()
@@ -93,10 +107,10 @@ async def house(*models: ModelClient | Served, **options: Any) -> AsyncIterator[
 
 def run(main: Coroutine[Any, Any, None]) -> None:
     async def within() -> None:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(1200):
             await main
 
-    asyncio.run(within())
+    late.run(within())
 
 
 def with_house(
@@ -111,7 +125,7 @@ def with_house(
 
 async def until(true: Callable[[], bool]) -> None:
     """Wait until something holds."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not true():
             await asyncio.sleep(0.002)
 

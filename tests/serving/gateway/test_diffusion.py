@@ -70,6 +70,29 @@ def test_a_stream_comes_block_by_block_and_says_what_it_took(weights: Path) -> N
     with_local(weights, body)
 
 
+def test_a_request_names_its_decoder(weights: Path) -> None:
+    """The model's own would take fewer forwards than tokens."""
+
+    async def body(house: House, model: LocalModel) -> None:
+        asked = {"model": model.model, "max_tokens": 30, "temperature": 0}
+        own = (await house.chat(**asked)).json()["usage"]
+        refused = await house.chat(**asked, decode="threshold:2")
+        assert refused.status_code == 400
+        assert "threshold" in refused.json()["error"]["message"]
+        one_by_one = (await house.chat(**asked, decode="random,count=1")).json()["usage"]
+        assert own["forwards"] < one_by_one["forwards"]
+        refused = await house.chat(**asked, decode="treshold:0.9")
+        error = refused.json()["error"]
+        assert (refused.status_code, error["param"]) == (400, "decode")
+        assert "did you mean 'threshold'?" in error["message"]
+        for asks in ("lookup:8", "flashdlm,supervisor=/etc", "learn2pd,filter=x"):
+            refused = await house.chat(**asked, decode=asks)
+            assert refused.status_code == 400
+            assert "is for the workflow file" in refused.json()["error"]["message"]
+
+    with_local(weights, body)
+
+
 def test_a_client_that_hangs_up_frees_the_row(weights: Path) -> None:
     async def body(house: House, model: LocalModel) -> None:
         client = await house.openai()

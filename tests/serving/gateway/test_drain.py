@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.serving.gateway.house import House, house, run, says, until
+from tests.serving.gateway.house import Held, House, house, run, says, until
 from weft.core.errors import DuplicateName, ServeError
 from weft.core.fakes import FakeModel, Reply
 from weft.serving.gateway import Gateway, GatewayOptions, Served
@@ -19,9 +19,8 @@ def slow(seconds: float) -> FakeModel:
 
 
 def test_what_is_under_way_is_finished_and_what_is_new_refused() -> None:
-    model = slow(0.3)
-
     async def main() -> None:
+        model = Held()
         async with house(model) as here:
             tasks = [asyncio.create_task(here.chat(stream=stream)) for stream in (False, True)]
             http = await here.http()
@@ -36,6 +35,7 @@ def test_what_is_under_way_is_finished_and_what_is_new_refused() -> None:
             assert refused.status_code == 503
             assert refused.headers["connection"] == "close"
             assert refused.headers["retry-after"] == "1"
+            model.go.set()
             for task in tasks:
                 assert " last" in (await task).text
         assert here.ended is True

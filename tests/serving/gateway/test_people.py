@@ -50,7 +50,7 @@ def asked(body: Callable[[httpx2.AsyncClient, Asking], Awaitable[None]], **optio
         serving = asyncio.create_task(gateway.serve(ready.set))
         await ready.wait()
         async with AsyncExitStack() as stack:
-            client = httpx2.AsyncClient(base_url=gateway.address, trust_env=False)
+            client = httpx2.AsyncClient(base_url=gateway.address, trust_env=False, timeout=None)
             await body(await stack.enter_async_context(client), people)
         gateway.drain()
         await serving
@@ -118,7 +118,9 @@ def test_nobody_is_asked_where_that_was_not_wanted() -> None:
         ready = asyncio.Event()
         serving = asyncio.create_task(gateway.serve(ready.set))
         await ready.wait()
-        async with httpx2.AsyncClient(base_url=gateway.address, trust_env=False) as client:
+        async with httpx2.AsyncClient(
+            base_url=gateway.address, trust_env=False, timeout=None
+        ) as client:
             assert (await client.get("/v1/runs/x/questions")).status_code == 404
         gateway.drain()
         await serving

@@ -22,6 +22,7 @@ from weft.core.errors import ModelOverloaded, WeftError
 from weft.core.fakes import Reply
 
 Json = dict[str, Any]
+PATIENCE_S = 120.0
 VLLM = {"owned_by": "vllm", "max_model_len": 4096}
 
 
@@ -30,7 +31,8 @@ class Script:
     """One answer. `chunks` are the events' data; `plain` answers with one body instead.
 
     `die_after`, `stall_after`: events after which the connection breaks, or nothing more comes.
-    `repeat`: send the last event for ever. `cut`: how many bytes go into one write.
+    `repeat`: send the last event for ever. `cut`: how many bytes go into one write. `together`:
+    answers begin when so many are open at once.
     """
 
     chunks: Sequence[Json | str] = ()
@@ -44,6 +46,7 @@ class Script:
     repeat: bool = False
     cut: int | None = None
     done: bool = True
+    together: int = 0
 
 
 def chunk(delta: Json | None = None, finish: str | None = None, **choice: Any) -> Json:
@@ -221,10 +224,16 @@ class Endpoint:
     most_open: int = 0
     broken_off: int = 0
 
-    async def settled(self) -> None:
-        """Wait until nothing streams any more."""
-        async with asyncio.timeout(60):
-            while self.open:
+    async def asked(self) -> None:
+        """Wait until an answer is asked for and has begun."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not (self.requests and self.open):
+                await asyncio.sleep(0.002)
+
+    async def settled(self, broken_off: int = 0) -> None:
+        """Wait until nothing streams any more, and so many clients have left before the end."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self.open or self.broken_off < broken_off:
                 await asyncio.sleep(0.002)
 
 
@@ -243,6 +252,7 @@ class EndpointServer:
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=1,
+            timeout_keep_alive=3600,  # an idle connection may be used again at any moment
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
@@ -364,6 +374,8 @@ class _Performance:
     async def _events(self) -> None:
         script = self.script
         await asyncio.sleep(script.first_s)
+        while self.endpoint.most_open < script.together:
+            await asyncio.sleep(0.002)
         for number, event in enumerate(script.chunks):
             if number == script.die_after:
                 raise _Dies
@@ -398,7 +410,7 @@ async def _left(receive: Any) -> None:
 def main() -> None:
     """Serve an answer that takes minutes; print its address."""
     with EndpointServer() as server:
-        endpoint = server.add(says("one two three " * 1000, every_s=0.01))
+        endpoint = server.add(says("one two three " * 1000, every_s=0.1))
         print(endpoint.base_url, flush=True)
         signal.pause()
 

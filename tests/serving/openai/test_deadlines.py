@@ -7,7 +7,8 @@ from contextlib import aclosing
 
 import pytest
 
-from tests.serving.openai.asking import ask, heard, question
+from tests import late
+from tests.serving.openai.asking import ask, question
 from tests.serving.openai.scripted import EndpointServer, Script, chunk, says
 from weft.core.errors import ModelTimeout
 from weft.core.fakes import FakeClock
@@ -131,11 +132,14 @@ def test_a_late_answer_is_a_timeout_and_the_server_learns_it(
     async def main() -> None:
         async with aclosing(OpenAIModel(endpoint.base_url, "m")) as client:
             await client.capabilities()
+            asking = asyncio.create_task(complete(client, question(timeout_s=20.0)))
+            await endpoint.asked()
+            late.pass_time(20)
             with pytest.raises(ModelTimeout):
-                await complete(client, question(timeout_s=1.0))
-            await endpoint.settled()
+                await asking
+            await endpoint.settled(broken_off=1)
 
-    asyncio.run(main())
+    late.run(main())
     assert endpoint.broken_off == 1
 
 
@@ -155,6 +159,15 @@ def test_a_slow_discovery_counts_and_does_not_block_the_next(endpoints: Endpoint
 def test_what_came_before_the_end_was_heard(endpoints: EndpointServer) -> None:
     endpoint = endpoints.add(Script([chunk({"content": "x"})], stall_after=1))
     deltas: list[Delta] = []
-    with pytest.raises(ModelTimeout):
-        heard(endpoint, deltas, question(timeout_s=2.0))
+
+    def hear(delta: Delta) -> None:
+        deltas.append(delta)
+        late.pass_time(20)
+
+    async def main() -> None:
+        async with aclosing(OpenAIModel(endpoint.base_url, "m")) as client:
+            with pytest.raises(ModelTimeout):
+                await complete(client, question(timeout_s=20.0), hear)
+
+    late.run(main())
     assert [delta for delta in deltas if delta]

@@ -102,7 +102,7 @@ def test_a_port_of_this_machine_serves_them_until_it_is_closed() -> None:
     exposed = Exposed(metrics.registry, 0)
     try:
         assert exposed.address.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(exposed.address, timeout=10) as answer:
+        with urllib.request.urlopen(exposed.address, timeout=120) as answer:
             assert b'weft_runs_total{flow="growing",status="failed"} 1.0' in answer.read()
         port = int(exposed.address.rpartition(":")[2].partition("/")[0])
         with pytest.raises(ServeError, match=f"port {port} cannot be taken"):
@@ -110,7 +110,7 @@ def test_a_port_of_this_machine_serves_them_until_it_is_closed() -> None:
     finally:
         exposed.close()
     with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(exposed.address, timeout=10)
+        urllib.request.urlopen(exposed.address, timeout=120)
 
 
 def test_an_impossible_port() -> None:

@@ -16,6 +16,8 @@ from weft.core.ports.journal import Journal
 from weft.serving.ui import UiServer
 from weft.workflow.runs.unsettled import unsettled
 
+PATIENCE_S = 120.0
+
 
 @dataclass(frozen=True)
 class House:
@@ -55,7 +57,7 @@ def house(journal: Journal | None = None) -> Iterator[House]:
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(PATIENCE_S)
     server, loop = started[0]
 
     def stop() -> None:
@@ -63,7 +65,8 @@ def house(journal: Journal | None = None) -> Iterator[House]:
             loop.call_soon_threadsafe(server.stop)
 
     key = server.url.rpartition("=")[2]
-    base: Any = {"base_url": server.address, "trust_env": False, "timeout": 20}
+    base: Any = {"base_url": server.address, "trust_env": False, "timeout": PATIENCE_S}
+    base["limits"] = httpx2.Limits(max_keepalive_connections=0)  # the server may close idle ones
     try:
         with (
             httpx2.Client(**base, headers={"authorization": f"Bearer {key}"}) as http,
@@ -72,5 +75,5 @@ def house(journal: Journal | None = None) -> Iterator[House]:
             yield House(server, server.address, http, stranger, stop)
     finally:
         stop()
-        thread.join(20)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()

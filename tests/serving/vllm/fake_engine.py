@@ -6,8 +6,9 @@ its own, adopted by nobody, deaf to SIGTERM.
 FAKE_START_S      seconds until it listens
 FAKE_NEVER        it never listens
 FAKE_ERROR        it prints this and ends with status 1
-FAKE_CRASH_S      it dies so long after it started to listen; FAKE_CRASHES: only in so many lives,
-FAKE_FOLDER       which it counts in this folder
+FAKE_GATE         a file; it does not listen before this exists
+FAKE_CRASH_S      it dies so long after it was first found healthy; FAKE_CRASHES: only in so many
+FAKE_FOLDER       lives, which it counts in this folder
 FAKE_DEAF         it ignores SIGTERM
 FAKE_HANG         a file; while it exists /health gets no answer
 
@@ -53,6 +54,7 @@ def left(name: str) -> None:
 
 class Handler(BaseHTTPRequestHandler):
     worker = 0
+    crashes = told = False
     busy = threading.Lock()
 
     def do_GET(self) -> None:
@@ -64,6 +66,14 @@ class Handler(BaseHTTPRequestHandler):
                 left("asked")
                 while not Path(SAID["folder"], "answer").exists():
                     time.sleep(0.01)
+                self.tell()
+            return
+        self.tell()
+        if "crash_s" in SAID and self.path == "/health" and not self.told and self.crashes:
+            Handler.told = True
+            threading.Timer(float(SAID["crash_s"]), lambda: os._exit(9)).start()
+
+    def tell(self) -> None:
         ok = lives(self.worker)
         self.answer(200 if ok else 503, {"data": [{"id": "fake"}], "worker": self.worker})
 
@@ -104,6 +114,8 @@ def main() -> None:
     print("INFO Starting to load model fake", flush=True)
     while "never" in SAID:
         time.sleep(0.1)
+    while "gate" in SAID and not Path(SAID["gate"]).exists():
+        time.sleep(0.01)
     time.sleep(float(SAID.get("start_s", "0")))
 
     class Server(ThreadingHTTPServer):
@@ -127,8 +139,7 @@ def main() -> None:
 
     if "deaf" not in SAID:
         signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=end).start())
-    if "crash_s" in SAID and crashes():
-        threading.Timer(float(SAID["crash_s"]), lambda: os._exit(9)).start()
+    Handler.crashes = "crash_s" in SAID and crashes()
     print("INFO Application startup complete.", flush=True)
     server.serve_forever()
 

@@ -23,7 +23,7 @@ COMMAND = [sys.executable, "-m", "tests.serving.vllm.fake_weft", "supervise"]
 QUICK = Care(
     poll_s=0.02,
     interval_s=0.05,
-    timeout_s=5.0,
+    timeout_s=60.0,
     failures=2,
     teardown_s=0.0,
     restarts=lambda: Restarts(first_s=0.02, most=3),

@@ -25,14 +25,14 @@ print("up", flush=True)
 time.sleep(600)
 """
 Guard = subprocess.Popen[bytes]
-Start = Callable[[list[str]], Guard]
+Start = Callable[..., Guard]
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
     started: list[Guard] = []
 
-    def run(argv: list[str]) -> Guard:
+    def run(argv: list[str], grace_s: float = 0.2) -> Guard:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", guard_module.__file__],
             stdin=subprocess.PIPE,
@@ -42,7 +42,7 @@ def start() -> Iterator[Start]:
             start_new_session=True,
         )
         started.append(process)
-        say(process, json.dumps({"argv": argv, "grace_s": 0.2}) + "\n")
+        say(process, json.dumps({"argv": argv, "grace_s": grace_s}) + "\n")
         return process
 
     yield run
@@ -78,7 +78,7 @@ def ended(guard: Guard) -> int:
     assert guard.stdout is not None
     last = guard.stdout.read().split()
     assert last[0] == b"exited"
-    assert guard.wait(60) == 0
+    assert guard.wait(120) == 0
     return int(last[1])
 
 
@@ -88,7 +88,7 @@ def python(code: str) -> list[str]:
 
 @pytest.mark.parametrize("how", ["pipe", "SIGTERM", "SIGINT", "SIGHUP", "stop", "kill"])
 def test_everything_ends(start: Start, how: str) -> None:
-    guard = start(python(ENGINE))
+    guard = start(python(ENGINE), grace_s=60)
     below = up(guard)
     assert len(below) == 2
     assert guard.stdin is not None
@@ -96,7 +96,7 @@ def test_everything_ends(start: Start, how: str) -> None:
         guard.stdin.close()
     elif how == "stop":
         say(guard, "st")
-        say(guard, "op 5\n")
+        say(guard, "op 60\n")
     elif how == "kill":
         say(guard, "kill\n")
     else:

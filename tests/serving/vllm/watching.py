@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from weft.serving.vllm.entry import Entry
 from weft.serving.vllm.processes import marked
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 T = TypeVar("T")
 
 

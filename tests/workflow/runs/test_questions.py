@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 import weft
-from weft.core.calls import ModelAnswered, ModelCalled
+from weft.core.calls import ModelAnswered, ModelCalled, ToolReturned
 from weft.core.errors import BuildError, InputError, ModelUnavailable, ReasoningError
 from weft.core.fakes import FakeClock, FakeModel, FakeTools, MemoryJournal, Reply
 from weft.core.ids import RunId
@@ -194,6 +194,37 @@ def test_tools_that_were_called_are_not_called_again(folder: Path) -> None:
     assert cut.ask(model, more={"resume": "last"}).value == "7 million"
     assert not (folder / "calls").exists()
     assert len(model.requests) == 1
+
+
+def test_a_resumed_agent_concludes_from_the_same_calls(folder: Path) -> None:
+    cities = '\n@weft.tool\ndef cities() -> list[str]:\n    return ["Rome", "Berlin"]\n'
+    (folder / "tools.py").write_text(TOOLS + cities)
+    plan = "1. cities()\n2. city(name=$item) for each $1\n3. total(numbers=$2)\n4. join($2, $3)\n"
+    able = Capabilities(structured_output=True)
+    desk, model = Desk(), FakeModel([plan, FINISH], capabilities=able)
+    whole = desk.ask(model)
+    told = model.requests[-1].messages
+    assert 'city(name="Rome")' in told[-1].content
+    assert "total(numbers=[3, 4])" in told[-1].content
+    records = [each.record for each in desk.story.records]
+    returned = [n for n, record in enumerate(records, 1) if isinstance(record, ToolReturned)]
+    assert len(returned) == 4
+    for place in [*returned, *(place + 3 for place in returned)]:
+        (folder / "calls").unlink()
+        cut = desk.cut_off((place + 0.5) / len(records))
+        made = [one for one in cut.story.calls if isinstance(one, ToolReturned)]
+        again = FakeModel(
+            lambda request: FINISH if "Results of the calls" in str(request) else plan,
+            capabilities=able,
+        )
+        (folder / "calls").touch()
+        answer = cut.ask(again, more={"resume": "last"})
+        assert (answer.value, answer.calls) == (whole.value, whole.calls)
+        for request in again.requests:
+            if "Results of the calls" in str(request):
+                assert request.messages == told
+        known = sum(1 for one in made if one.value in (3, 4))
+        assert len((folder / "calls").read_text().splitlines()) == 2 - known
 
 
 def test_only_the_same_question_goes_on_with_a_run() -> None:

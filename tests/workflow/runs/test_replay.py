@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 import weft
 from tests.profile import examples
 from tests.workflow.case import WHOLE, loads
-from tests.workflow.runs.house import House
+from tests.workflow.runs.house import House, ended
 from tests.workflow.runs.programs import programs
 from weft.core.errors import BuildError, ModelUnavailable, ToolRaised
 from weft.core.fakes import MemoryStore, Reply
+from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
+from weft.core.ports.journal import Letter
+from weft.workflow import FlowRun
 from weft.workflow.runs.replay import Replay, replay
 from weft.workflow.runs.story import Story
 
@@ -27,6 +30,31 @@ def again(house: House, flow: weft.Flow, **more: Any) -> Replay:
     house.script = None  # type: ignore[assignment]
     house.tools = {}
     return replay(house.story(), flow.unit, **more)
+
+
+def test_what_somebody_cancelled_is_cancelled_again() -> None:
+    nodes = """\
+  one: {model: small, prompt: "one", on_failure: skip}
+  all:
+    map: [a, b, c]
+    mode: best_effort
+    otherwise: none
+    do: {model: small, prompt: "{{ item }}"}
+  end: {model: small, prompt: "end of {{ all | length }}"}"""
+    house = House(lambda _: Reply("said", first_token_s=1.0, per_token_s=0.0))
+    flow = loads(nodes, 'a: "{{ end }}"')
+
+    def start() -> FlowRun:
+        run = flow.start({}, **house.settings())
+        for node in ("one", "all[1]"):
+            house.journal.send(run.id, Letter("cancel", NodeId(node), "nobody wants it"))
+        return run
+
+    assert house.wait(start).status == "partial"
+    assert ended(house.story())[NodeId("all[1]")] == "cancelled"
+    found = again(house, flow)
+    assert found.ok, found.report()
+    assert found.result.status == "partial"
 
 
 def written(request: ModelRequest) -> Reply:

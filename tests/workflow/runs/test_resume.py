@@ -8,7 +8,14 @@ import pytest
 
 from tests.workflow.case import loads
 from tests.workflow.runs.house import House, ended
-from weft.core.errors import InputError, ModelUnavailable, RunBusy, UnknownReference
+from weft.core.errors import (
+    InputError,
+    ModelUnavailable,
+    RunBusy,
+    ToolRaised,
+    UnknownReference,
+)
+from weft.core.events import HumanAnswered, HumanAsked
 from weft.core.fakes import Reply
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
@@ -17,6 +24,7 @@ from weft.engine.cassette import Confirmation
 from weft.workflow import FlowRun
 from weft.workflow.runs.answers import Answers
 from weft.workflow.runs.find import find_run, shown_standing
+from weft.workflow.runs.replay import replay
 from weft.workflow.runs.resume import WorkflowChanged, take
 
 NOTES = """\
@@ -71,6 +79,49 @@ def test_several_questions_are_answered_from_outside_and_on_resume() -> None:
     result = house.resume(flow, {"two": "2", "three": True})
     assert result.outputs == {"a": [1, "2", True]}
     assert answers.questions("last") == ()
+
+
+def test_an_open_question_is_asked_once_in_the_record_and_answered_at_once() -> None:
+    nodes = '  sure: {ask: "Sure?", schema: boolean}\n  end: {value: "{{ sure }}"}'
+    house, flow = House(), loads(nodes, 'a: "{{ end }}"')
+    house.left(flow, 1.0)
+    for _ in range(2):  # nobody answers in this part either
+        house.wait(lambda: flow.resume("last", **house.settings()), pause_s=1.0)
+    asked = [event for event in house.story().events if isinstance(event, HumanAsked)]
+    assert [event.recalled for event in asked] == [False, True, True]
+    answers = Answers(house.journal)
+    assert [question.node for question in answers.questions("last")] == ["sure"]
+    assert not answers.give(answers.question("last", "sure"), True)
+    assert house.resume(flow).outputs == {"a": True}
+    events = list(house.story().events)
+    (answered,) = (event for event in events if isinstance(event, HumanAnswered))
+    last = [event for event in events if isinstance(event, HumanAsked)][-1]
+    assert (answered.at_s, answered.recalled) == (last.at_s, False)
+
+
+def test_whoever_takes_a_run_and_dies_leaves_each_letter_as_it_was() -> None:
+    house, flow = (
+        House(),
+        loads('  sure: {ask: "Sure?"}\n  slow: {ask: "Slow?"}', 'a: "{{ sure }}"'),
+    )
+    run = house.left(flow, 1.0).run
+    letters = [
+        Letter("answer", NodeId("sure"), "yes"),
+        Letter("cancel", NodeId("slow"), "nobody knows"),
+    ]
+    for letter in letters:
+        house.journal.send(run, letter)
+    for _ in range(3):
+        take(house.journal, "last", unit=flow.unit).release()
+    claim = house.journal.claim(run)
+    assert list(house.journal.letters(run)) == letters
+    claim.release()
+    result = house.resume(flow)
+    assert {node: outcome.status for node, outcome in result.outcomes.items()} == {
+        "sure": "succeeded",
+        "slow": "cancelled",
+    }
+    assert not house.journal.letters(run)
 
 
 def test_a_run_under_way_takes_letters() -> None:
@@ -169,6 +220,29 @@ def test_a_call_that_nobody_knows_the_end_of_is_not_made_again() -> None:
     done = till.house.resume(till.flow, confirmed={"a": word})
     assert done.outputs == {"a": "paid by hand"}
     assert till.ledger == [7]
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_call_that_may_have_acted_is_replayed_as_it_was_refused(hangs: bool) -> None:
+    async def search(query: str) -> str:
+        if hangs:
+            await asyncio.sleep(60.0)
+        raise ToolRaised(f"the line broke after {query}")
+
+    house, flow = House(search=search), loads("  a: {tool: search, with: {query: tea}}")
+    house.effect = "once"
+    house.left(flow, 1.0)
+    told = replay(house.story(), flow.unit)
+    assert told.ok, told.report()
+    result = house.resume(flow)
+    assert "EffectUnknown" in result.missing["a"]
+    told = replay(house.story(), flow.unit)
+    assert told.ok, told.report()
+    assert told.identical == 1
+    word = Confirmation("done", ["a river"])
+    assert house.resume(flow, confirmed={"a": word}).outputs == {"a": ["a river"]}
+    told = replay(house.story(), flow.unit)
+    assert told.ok, told.report()
 
 
 class Till:

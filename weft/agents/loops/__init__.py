@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Final
 
 from weft.agents.agent import Agent, AgentOptions
+from weft.agents.loops.fitting import check_schema
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient, ToolRunner
 
@@ -34,11 +35,25 @@ def make_agent(
 
     Raises: `BuildError`, which lists the agents, when there is none of that name.
     """
+    module, _, kind = _place(name).partition(":")
+    made: Callable[[ToolRunner, ModelClient, AgentOptions], Agent]
+    made = getattr(import_module(module), kind)
+    return made(tools, model, options)
+
+
+def check_options(name: str, options: AgentOptions) -> None:
+    """Check that there is such an agent, and a schema that an answer can fit. Needs no model.
+
+    Raises: `BuildError`.
+    """
+    _place(name)
+    if options.schema is not None:
+        check_schema(options.schema)
+
+
+def _place(name: str) -> str:
     place = AGENTS.get(name)
     if place is None:
         hint = f"there are: {', '.join(AGENTS)}"
         raise BuildError(f"there is no agent {name!r}", hint=hint)
-    module, _, kind = place.partition(":")
-    made: Callable[[ToolRunner, ModelClient, AgentOptions], Agent]
-    made = getattr(import_module(module), kind)
-    return made(tools, model, options)
+    return place

@@ -199,7 +199,8 @@ class _Job:
         )
         self._steps[step.number] = step
         self._nodes[step.number] = node
-        self._context.append([made])
+        # The ledger has to learn of its calls: they are recalled one by one, not with their node.
+        self._context.append([replace(made, recallable=False)])
 
     async def _gathered(self, number: int, plan: Plan) -> dict[int, Outcome]:
         """The outcomes of all steps, once those of `plan` have ended, in whatever way."""

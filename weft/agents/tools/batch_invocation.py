@@ -6,13 +6,15 @@ Knows nothing of who asked for which call.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from weft.agents.tools.batch import Batch
 from weft.agents.tools.function import Tool
 from weft.agents.tools.invocation import bounded
+from weft.agents.tools.places import thread_place
 from weft.agents.tools.problem import converted
-from weft.agents.tools.thread import in_thread
+from weft.agents.tools.thread import in_new_thread
 from weft.core.errors import BuildError, ToolResultError, WeftError
 from weft.core.idempotency import keyed
 
@@ -33,7 +35,8 @@ async def invoke_batch(tool: Tool[..., Any], calls: Calls, max_bytes: int) -> li
     results: Iterator[Any | WeftError] = iter(())
     if sound:
         with keyed(""):  # that of whoever came first is not the key of them all
-            results = iter(await bounded(tool, lambda _: _run(tool, batch, sound, max_bytes)))
+            async with nullcontext() if batch.is_async else thread_place():
+                results = iter(await bounded(tool, lambda _: _run(tool, batch, sound, max_bytes)))
     return [values if isinstance(values, WeftError) else next(results) for values in read]
 
 
@@ -52,7 +55,7 @@ async def _run(
     if batch.is_async:
         return _split(tool, await function(calls), len(calls), max_bytes)
     # The results are checked in the thread: large ones would hold up the loop.
-    return await in_thread(
+    return await in_new_thread(
         lambda: _split(tool, function(calls), len(calls), max_bytes), tool.spec.name
     )
 

@@ -169,7 +169,8 @@ def tool(
         name: the tool's name; the function's own by default
         pure: equal arguments give equal results, and nothing else happens
         isolate: limits of a subprocess for each call, or True for the usual ones
-        timeout_s: seconds a call may take; a function in a thread is then abandoned, not stopped
+        timeout_s: seconds a call may take; a function in a thread is then abandoned, not stopped,
+            and a wait for a thread is not counted
         resource: the class of slots a call takes while it runs, for the engine's limits
         batch: a function that answers several calls at once: it takes a list of their arguments and
             returns as many results, in order; an exception among them is that call's failure

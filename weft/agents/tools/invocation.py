@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 
 from weft.agents.tools.context import LogSink, ToolContext, current_sink
 from weft.agents.tools.function import Tool
+from weft.agents.tools.places import thread_place
 from weft.agents.tools.problem import converted
 from weft.agents.tools.process import in_process
-from weft.agents.tools.thread import in_thread
+from weft.agents.tools.thread import in_new_thread
 from weft.core.errors import ToolLimitError, WeftError
 from weft.core.idempotency import idempotency_key
 
@@ -27,7 +28,9 @@ async def invoke(tool: Tool[..., Any], arguments: Mapping[str, Any], max_bytes: 
 
     Raises: what `weft.core.ports.ToolRunner.call` raises, but `ToolNotFound`.
     """
-    return await bounded(tool, lambda context: _run(tool, arguments, context, max_bytes))
+    threaded = not tool.is_async and tool.isolation is None
+    async with thread_place() if threaded else nullcontext():  # its own time begins after the wait
+        return await bounded(tool, lambda context: _run(tool, arguments, context, max_bytes))
 
 
 async def bounded(tool: Tool[..., Any], run: Callable[[ToolContext], Awaitable[T]]) -> T:
@@ -102,7 +105,7 @@ async def _run(
     def work() -> Any:  # the result is checked in the thread: a large one would hold up the loop
         return signature.result.plain(name, tool.function(**values), max_bytes)
 
-    return await in_thread(work, name)
+    return await in_new_thread(work, name)
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, sink: LogSink) -> LogSink:

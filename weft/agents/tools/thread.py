@@ -7,35 +7,38 @@ that blocks for ever would keep the program from ending.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar, cast
-from weakref import WeakKeyDictionary
 
+from weft.agents.tools.places import VARIABLE, context_with_place, thread_place
 from weft.agents.tools.problem import converted
 from weft.core.errors import ToolLimitError, WeftError
 
 T = TypeVar("T")
-_AWAITED: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
-
-
-def threads_awaited(loop: asyncio.AbstractEventLoop) -> int:
-    """How many functions in threads somebody waits for in `loop`."""
-    return _AWAITED.get(loop, 0)
 
 
 async def in_thread(function: Callable[[], T], name: str) -> T:
+    """`in_new_thread`, as soon as there is a place for one more.
+
+    Raises: what `thread_place` and `in_new_thread` raise.
+    """
+    async with thread_place():
+        return await in_new_thread(function, name)
+
+
+async def in_new_thread(function: Callable[[], T], name: str) -> T:
     """Run `function` for the tool `name` in a new daemon thread, in a copy of this task's context.
 
-    Cancelling the caller returns at once; the thread goes on alone and its result is dropped.
+    For who has a place (`thread_place`). Cancelling the caller returns at once; the thread goes on
+    alone and its result is dropped.
 
     Raises: what `function` raises, as a `WeftError`; `ToolLimitError` when no thread can start.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[T] = loop.create_future()
-    context = contextvars.copy_context()
+    context = context_with_place()
 
     def settle(error: WeftError | None, value: T | None) -> None:
         if ended.done():
@@ -57,10 +60,6 @@ async def in_thread(function: Callable[[], T], name: str) -> T:
     try:
         threading.Thread(target=work, name=f"weft-{name}", daemon=True).start()
     except RuntimeError as error:
-        hint = "let fewer tools run at once: give them a resource and that a limit"
+        hint = f"let fewer run at once: a smaller {VARIABLE}, or a limit for the tool"
         raise ToolLimitError(f"{name}: {error}", hint=hint, retryable=True) from error
-    _AWAITED[loop] = threads_awaited(loop) + 1
-    try:
-        return await ended
-    finally:
-        _AWAITED[loop] -= 1
+    return await ended

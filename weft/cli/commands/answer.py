@@ -8,6 +8,7 @@ import typer
 
 from weft.cli.commands.options import Debug, JournalPlace, Run
 from weft.cli.complaint import complaints
+from weft.cli.runs.again import again
 from weft.cli.runs.recorded import journal_at
 from weft.cli.text import clean
 
@@ -39,5 +40,5 @@ def answer(
         if taken:
             typer.echo(f"answered {clean(question.node)}")
         else:
-            name = clean(question.run)
+            name = again(question.run, journal)
             typer.echo(f"kept for {clean(question.node)}; go on with: weft resume {name}")

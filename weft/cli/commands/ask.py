@@ -11,7 +11,6 @@ import typer
 
 from weft.cli.commands.options import (
     DEFAULT_MODEL,
-    DURABILITIES,
     ApiKeyEnv,
     AsJson,
     BaseUrl,
@@ -28,16 +27,17 @@ from weft.cli.commands.options import (
     SchemaFile,
     TimelineFile,
     declared_model,
+    how_durable,
     one_of,
 )
 from weft.cli.complaint import complaints
-from weft.cli.exit_codes import MEANINGS, ExitCode
+from weft.cli.exit_codes import ExitCode, statuses
 from weft.cli.given import inputs_file as json_file
 from weft.cli.given import seconds
 from weft.cli.recorded import ask_settings
 from weft.cli.text import clean
+from weft.cli.writing import writing
 from weft.core.budget import Budget
-from weft.core.errors import InputError
 
 if TYPE_CHECKING:
     from weft.agents.agent import AgentOptions
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from weft.workflow.tool_sources import ToolSources
 
 AGENTS = ("compiler", "divide", "react", "parallel-react")
-_STATUS = "\n".join(f"  {code:<5d}{meaning}" for code, meaning in MEANINGS.items())
 HELP = f"""Answer a question with tools.
 
 A model plans the calls; each one starts as soon as its own line of the plan is written and what it
@@ -68,7 +67,7 @@ Agents:
 
 \b
 Exit status:
-{_STATUS}
+{statuses()}
 """
 
 
@@ -137,7 +136,7 @@ def ask(
 ) -> None:
     """See `HELP`."""
     deadline_s = None if deadline is None else seconds(deadline)
-    kept = None if durability is None else one_of(durability, DURABILITIES, "--durability")
+    kept = how_durable(durability)
     with complaints(debug=debug, as_json=as_json):
         from weft.agents.agent import AgentOptions
         from weft.cli.session import Wishes
@@ -152,12 +151,12 @@ def ask(
             instructions=instructions,
         )
         wishes = Wishes(
-            as_json,
-            quiet,
-            events,
-            timeline,
-            concurrency,
-            deadline_s,
+            as_json=as_json,
+            quiet=quiet,
+            events=events,
+            timeline=timeline,
+            concurrency=concurrency,
+            deadline_s=deadline_s,
             spoken=show_plan,
             journal=journal,
             durability=kept,
@@ -223,9 +222,7 @@ class _Asked:
 
         assert self._save is not None
         text = saved(self._question, found_by(run), sources, self._save.resolve().parent, model)
-        try:
+        with writing(self._save):
             self._save.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot write {self._save}: {error.strerror}") from None
         name = clean(str(self._save))
         console.stderr().print(f"wrote {name}: weft run {name}", soft_wrap=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug
+from weft.cli.commands.options import Debug, WorkflowFiles
 from weft.cli.complaint import complain, complaints
 from weft.cli.exit_codes import ExitCode
 from weft.cli.text import amount, clean
@@ -16,10 +15,7 @@ from weft.core.errors import WeftError
 
 
 def check(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE", help="Workflows.", exists=True, dir_okay=False),
-    ],
+    files: WorkflowFiles,
     connect: Annotated[
         bool,
         typer.Option("--connect", help="Start the servers that tools come from, and ask them."),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.commands.options import AsJson, Debug, JournalPlace
+from weft.cli.commands.options import AsJson, Debug, JournalPlace, Run
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import ExitCode
 from weft.cli.runs.recorded import stories_at
@@ -20,14 +20,11 @@ Exit status:
   1    something differs, or a run cannot be read
   2    wrong usage, or there is no such run
 """
-_Which = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's id, the beginning of one, or last.")
-]
 
 
 def diff(
-    left: _Which,
-    right: _Which,
+    left: Run,
+    right: Run,
     everything: Annotated[
         bool, typer.Option("--all", help="Show the nodes that came to the same, too.")
     ] = False,

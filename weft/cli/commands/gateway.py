@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug
+from weft.cli.commands.options import Debug, WorkflowFiles
 from weft.cli.complaint import complaints
-from weft.cli.given import seconds
+from weft.cli.given import byte_count, seconds
 from weft.cli.served_runs import KeptAt, KeptWhen, server_journal, when_kept
 
 if TYPE_CHECKING:
@@ -38,10 +38,7 @@ Exit status:
 
 
 def gateway(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE", help="Workflows.", exists=True, dir_okay=False),
-    ],
+    files: WorkflowFiles,
     host: Annotated[
         str,
         typer.Option(metavar="ADDRESS", help="Where to listen; others than loopback need keys."),
@@ -98,7 +95,11 @@ def gateway(
     debug: Debug = False,
 ) -> None:
     """See `HELP`."""
-    timeout_s, drain_s, most_bytes = seconds(timeout), seconds(drain), _bytes(max_body)
+    timeout_s, drain_s, most_bytes = (
+        seconds(timeout),
+        seconds(drain),
+        byte_count(max_body, "--max-body"),
+    )
     kept = when_kept(journal, durability)
     with complaints(debug=debug):
         from weft.cli.hosting import hosted, request_line
@@ -140,12 +141,3 @@ def _keys(variable: str | None, file: Path | None) -> Keys | None:
     if file is not None:
         return Keys.from_file(file)
     return None if variable is None else Keys.from_env(variable)
-
-
-def _bytes(text: str) -> int:
-    from weft.workflow.document.quantity import parse_size
-
-    try:
-        return parse_size(int(text) if text.isdigit() else text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{error}, got {text!r}", param_hint="--max-body") from None

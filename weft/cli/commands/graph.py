@@ -9,7 +9,7 @@ import typer
 
 from weft.cli.commands.options import Debug, WorkflowFile
 from weft.cli.complaint import complaints
-from weft.core.errors import InputError
+from weft.cli.writing import writing
 
 if TYPE_CHECKING:
     from weft.workflow import Flow
@@ -44,10 +44,8 @@ def graph(
             typer.echo(flow.mermaid())
             return
         content = _drawn(flow, output.suffix.lower())
-        try:
+        with writing(output):
             output.write_bytes(content)
-        except OSError as error:
-            raise InputError(f"cannot write {output}: {error.strerror}") from None
         typer.echo(f"wrote {output}")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug
+from weft.cli.commands.options import Debug, WorkflowFiles
 from weft.cli.complaint import complaints
 from weft.cli.served_runs import KeptAt, KeptWhen, server_journal, when_kept
 
@@ -39,15 +39,15 @@ Exit status:
 
 
 def mcp(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE", help="Workflows.", exists=True, dir_okay=False),
-    ],
+    files: WorkflowFiles,
     http: Annotated[
         bool, typer.Option("--http", help="Listen on this machine, at /mcp of the port.")
     ] = False,
     port: Annotated[
-        int, typer.Option(metavar="N", help="The port for --http; 0: any that is free.", min=0)
+        int,
+        typer.Option(
+            metavar="N", help="The port for --http; 0: any that is free.", min=0, max=65535
+        ),
     ] = 8090,
     allow_origin: Annotated[
         list[str] | None,

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from weft.cli.given import run_name
 
+if TYPE_CHECKING:
+    from weft.workflow.document.settings import Durability
+
 WorkflowFile = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="The workflow, a YAML file.", exists=True, dir_okay=False),
+]
+WorkflowFiles = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE", help="Workflows.", exists=True, dir_okay=False),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 EventsFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write every event, a JSON object a line.", dir_okay=False),
@@ -117,6 +125,13 @@ def declared_model(
 def _decoding(name: str, decode: str) -> dict[str, Any]:
     use, _, model = name.partition(":")
     return {"use": use, "model": model, "options": {"decode": decode}}
+
+
+def how_durable(text: str | None) -> Durability | None:
+    """What `--durability` says; None: nothing. Raises: `typer.BadParameter`."""
+    kept: Durability | None
+    kept = None if text is None else one_of(text, DURABILITIES, "--durability")
+    return kept
 
 
 def one_of(value: str, there: Sequence[str], option: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from weft.cli.commands.options import Debug
+from weft.cli.commands.options import Debug, Json
 from weft.cli.complaint import complaints
 
 Goal = Literal["throughput", "latency", "cost"]
@@ -43,7 +43,7 @@ def plan_serve(
         int | None, typer.Option(min=1, help="Most tokens in a pass; else vLLM's default.")
     ] = None,
     rows: Annotated[int, typer.Option(min=1, help="How many plans to show.")] = 12,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Rank the ways to serve a model on GPUs.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from weft.cli.commands.options import Debug
+from weft.cli.commands.options import Debug, Json
 from weft.cli.complaint import complaints
 from weft.cli.text import clean, duration
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def ps(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """List the model servers that run.

@@ -14,6 +14,7 @@ from weft.cli.complaint import complaints
 from weft.cli.exit_codes import ExitCode
 from weft.cli.given import pairs
 from weft.cli.runs.recorded import journal_at, stories_at
+from weft.cli.text import clean
 
 if TYPE_CHECKING:
     from weft.cli.session import Wishes
@@ -60,18 +61,25 @@ def replay(
 ) -> None:
     """See `HELP`."""
     answers = pairs(answer or (), "--answer")
+    if node is None and answers:
+        raise typer.BadParameter("people answer as they did, unless there is --from NODE")
+    if node is not None and strict:
+        raise typer.BadParameter("--strict is for a repetition: with --from calls are made live")
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.session import Wishes
         from weft.workflow.runs.rebuilt import rebuilt, rebuilt_or_recorded
 
         if node is None:
             story = _story(run, journal)
-            code = _replayed(story, rebuilt_or_recorded(story.header, file), strict, as_json)
+            unit = rebuilt_or_recorded(story.header, file)
+            _doubt(story, unit)
+            code = _replayed(story, unit, strict, as_json)
         else:
             with journal_at(journal) as opened:
                 story = _story(run, journal)
                 unit = rebuilt(story.header, file)
-                wishes = Wishes(as_json, answers=answers)
+                _doubt(story, unit)
+                wishes = Wishes(as_json=as_json, answers=answers, journal=journal)
                 code = _forked(story, unit, node, opened, wishes)
     raise typer.Exit(code)
 
@@ -84,6 +92,16 @@ def _story(run: str, journal: str | None) -> Story:
         return read_cassette(Path(run))
     (story,) = stories_at(journal, run)
     return story
+
+
+def _doubt(story: Story, unit: Unit) -> None:
+    """Say so when the workflow has another name than that of the run."""
+    from weft.cli.console import stderr
+
+    recorded, now = clean(story.header.flow), clean(unit.document.name)
+    if recorded != now:
+        said = f"warning: this is the workflow {now}; the run is one of {recorded}"
+        stderr().print(said, style="yellow", soft_wrap=True)
 
 
 def _replayed(story: Story, unit: Unit, strict: bool, as_json: bool) -> ExitCode:

@@ -81,7 +81,7 @@ def resume(
         from weft.cli.session import Wishes
         from weft.workflow.runs.resume import WorkflowChanged, take
 
-        wishes = Wishes(as_json, quiet, events, timeline, answers=answers)
+        wishes = Wishes(as_json, quiet, events, timeline, answers=answers, journal=journal)
         confirmed = {node: _confirmation(word) for node, word in words.items()}
         with journal_at(journal) as opened:
             try:

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from weft.cli.commands.options import (
-    DURABILITIES,
     AsJson,
     Deadline,
     Debug,
@@ -21,14 +20,13 @@ from weft.cli.commands.options import (
     RunName,
     TimelineFile,
     WorkflowFile,
-    one_of,
+    how_durable,
 )
 from weft.cli.complaint import complaints
-from weft.cli.exit_codes import MEANINGS
+from weft.cli.exit_codes import statuses
 from weft.cli.given import inputs_file as read_inputs
 from weft.cli.given import pairs, seconds
 
-_STATUS = "\n".join(f"  {code:<5d}{meaning}" for code, meaning in MEANINGS.items())
 HELP = f"""Run a workflow.
 
 Progress goes to stderr: a live view on a terminal, else a line for each node that ends. The
@@ -40,7 +38,7 @@ shows it.
 
 \b
 Exit status:
-{_STATUS}
+{statuses()}
 """
 
 
@@ -78,7 +76,10 @@ def run(
     metrics_port: Annotated[
         int | None,
         typer.Option(
-            metavar="PORT", help="Serve Prometheus metrics meanwhile; 0: a free port.", min=0
+            metavar="PORT",
+            help="Serve Prometheus metrics meanwhile; 0: a free port.",
+            min=0,
+            max=65535,
         ),
     ] = None,
     quiet: Annotated[
@@ -90,7 +91,7 @@ def run(
     texts = pairs(given or (), "--input")
     answers = pairs(answer or (), "--answer")
     deadline_s = None if deadline is None else seconds(deadline)
-    kept = None if durability is None else one_of(durability, DURABILITIES, "--durability")
+    kept = how_durable(durability)
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.comparison import compared
         from weft.cli.session import Wishes, session
@@ -99,14 +100,14 @@ def run(
         flow = load(file)
         flow.check()
         wishes = Wishes(
-            as_json,
-            quiet,
-            events,
-            timeline,
-            concurrency,
-            deadline_s,
-            answers,
-            not no_cache,
+            as_json=as_json,
+            quiet=quiet,
+            events=events,
+            timeline=timeline,
+            concurrency=concurrency,
+            deadline_s=deadline_s,
+            answers=answers,
+            cache=not no_cache,
             decode=decode,
             journal=journal,
             durability=kept,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug, JournalPlace, Run
+from weft.cli.commands.options import Debug, JournalPlace, Json, Run
 from weft.cli.complaint import complaints
-from weft.cli.given import run_name, seconds
+from weft.cli.given import byte_count, run_name, seconds
 from weft.cli.runs.recorded import journal_at, stories_at
 from weft.cli.text import amount, clean
 from weft.core.ids import RunId
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from weft.workflow.result import FlowResult
     from weft.workflow.runs.story import Story
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Flow = Annotated[str | None, typer.Option(metavar="NAME", help="Only runs of this workflow.")]
 Limit = Annotated[int, typer.Option(metavar="N", help="At most so many.", min=1)]
 
@@ -68,7 +67,7 @@ def _print_list(
         from weft.cli.runs.listing import print_runs, run_data
         from weft.workflow.runs.find import shown_standing
 
-        with journal_at(journal) as opened:
+        with journal_at(journal, to_read=True) as opened:
             found = [(run, shown_standing(run)) for run in opened.runs(flow=flow, limit=limit)]
         if as_json:
             typer.echo(json.dumps([run_data(*one) for one in found]))
@@ -94,7 +93,7 @@ def show(
         from weft.workflow.runs.find import find_run, shown_standing
         from weft.workflow.runs.story import story_of
 
-        with journal_at(journal) as opened:
+        with journal_at(journal, to_read=True) as opened:
             summary = opened.summary(find_run(opened, run))
             story, standing = story_of(opened, summary.run), shown_standing(summary)
         result = _result(story) if outputs else None
@@ -102,7 +101,7 @@ def show(
             found = story_data(story, summary, standing)
             typer.echo(json.dumps(found | ({} if result is None else result_data(result))))
         else:
-            print_run(stdout(), story, summary, standing, datetime.now(UTC))
+            print_run(stdout(), story, summary, standing, datetime.now(UTC), journal)
             if result is not None:
                 stdout().print()
                 print_outputs(stdout(), result.outputs, result.missing)
@@ -128,7 +127,7 @@ def prune(
 ) -> None:
     """Remove runs that no process has, and what only they held."""
     older_than_s = None if older_than is None else seconds(older_than)
-    size = None if max_bytes is None else _size(max_bytes)
+    size = None if max_bytes is None else byte_count(max_bytes, "--max-bytes")
     if not run and keep is None and older_than_s is None and size is None:
         raise typer.BadParameter("say which: RUN, --keep, --older-than or --max-bytes")
     with complaints(debug=debug, as_json=as_json):
@@ -192,12 +191,3 @@ def _result(story: Story) -> FlowResult:
     from weft.workflow.runs.outputs import result_of  # loads what reads workflows
 
     return result_of(story)
-
-
-def _size(text: str) -> int:
-    from weft.workflow.document.quantity import parse_size
-
-    try:
-        return parse_size(int(text) if text.isdigit() else text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{error}, got {text!r}", param_hint="--max-bytes") from None

@@ -75,7 +75,7 @@ def simulate(
         from weft.workflow.runs.find import find_run
         from weft.workflow.simulating import changed, recorded
 
-        with journal_at(journal) as opened:
+        with journal_at(journal, to_read=True) as opened:
             found = recorded(opened, find_run(opened, run))
         change = changed(
             found,

@@ -11,7 +11,6 @@ import typer
 
 from weft.cli.commands.options import (
     DEFAULT_MODEL,
-    DURABILITIES,
     ApiKeyEnv,
     AsJson,
     BaseUrl,
@@ -28,23 +27,22 @@ from weft.cli.commands.options import (
     SchemaFile,
     TimelineFile,
     declared_model,
-    one_of,
+    how_durable,
 )
 from weft.cli.complaint import complaints
-from weft.cli.exit_codes import MEANINGS, ExitCode
+from weft.cli.exit_codes import ExitCode, statuses
 from weft.cli.given import inputs_file as json_file
 from weft.cli.given import loose_value, pairs, seconds, token_count
 from weft.cli.recorded import ask_settings
 
 if TYPE_CHECKING:
     from weft.cli.session import Wishes
+    from weft.cli.threads.shown import ShownThought
     from weft.core.events import Listener
     from weft.reasoning.options import ThinkOptions
     from weft.reasoning.question import Question
-    from weft.reasoning.thought import Thought
     from weft.workflow import FlowRun
 
-_STATUS = "\n".join(f"  {code:<5d}{meaning}" for code, meaning in MEANINGS.items())
 HELP = f"""Answer a question by thinking about it: samples and votes, threads that fork and join.
 
 A strategy spends more than one model call on the question, side by side where it can, within a
@@ -59,7 +57,7 @@ budget of tokens. What it needed and why it ended is printed with the answer. Th
 
 \b
 Exit status:
-{_STATUS}
+{statuses()}
 """
 
 
@@ -148,7 +146,7 @@ def think(
     if question is None:
         raise typer.BadParameter("give a question, or --list", param_hint="QUESTION")
     deadline_s = None if deadline is None else seconds(deadline)
-    kept = None if durability is None else one_of(durability, DURABILITIES, "--durability")
+    kept = how_durable(durability)
     given: dict[str, Any] = {
         "width": width,
         "budget": None if budget is None else token_count(budget),
@@ -171,12 +169,12 @@ def think(
 
         given["settings"] = settings_here(strategy, given["settings"])
         wishes = Wishes(
-            as_json,
-            quiet,
-            events,
-            timeline,
-            concurrency,
-            deadline_s,
+            as_json=as_json,
+            quiet=quiet,
+            events=events,
+            timeline=timeline,
+            concurrency=concurrency,
+            deadline_s=deadline_s,
             journal=journal,
             durability=kept,
             run=run_id,
@@ -212,13 +210,12 @@ class _Thinking:
         self._options = options
         self._question = question
         self._trace = trace
-        self._run: FlowRun | None = None
 
     async def answer(self, model: str | Mapping[str, Any], wishes: Wishes) -> ExitCode:
         """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
-        from weft.cli.session import Session, check_writable, journal_for
-        from weft.cli.threads.report import ThoughtReport
-        from weft.cli.threads.view import ThreadView
+        from weft.cli.session import Session, journal_for
+        from weft.cli.threads.shown import ShownThought
+        from weft.cli.writing import check_writable
         from weft.workflow import Models
         from weft.workflow.thinking import thought_flow
 
@@ -226,43 +223,35 @@ class _Thinking:
         asked.flow.check()
         if self._trace is not None:
             check_writable(self._trace)  # better now than afterwards
+        shown = ShownThought(self._strategy)
         with journal_for(asked.flow, wishes) as journal:
             async with Models() as models:
 
                 def start(listeners: Sequence[Listener]) -> FlowRun:
                     settings = ask_settings(wishes, journal, listeners)
-                    self._run = asked.start(models, settings)
-                    return self._run
+                    shown.run = asked.start(models, settings)
+                    return shown.run
 
                 session = Session(
                     start,
                     wishes,
-                    view=ThreadView,
-                    report=ThoughtReport(self._strategy, self._thought),
-                    ending=self._write,
+                    view=shown.view,
+                    report=shown.report,
+                    ending=lambda: self._write(shown),
                     journal=journal,
                 )
                 return await session.run()
 
-    def _thought(self) -> Thought | None:
-        from weft.core.errors import ReasoningError
-        from weft.workflow.thinking import thought_of
-
-        try:
-            return None if self._run is None else thought_of(self._run, self._strategy)
-        except ReasoningError:
-            return None
-
-    def _write(self) -> None:
+    def _write(self, shown: ShownThought) -> None:
         """Write the tree of threads, where that is asked for, or why there is none."""
         from weft.cli.threads.trace_file import write_failure, write_trace
         from weft.workflow.question_flow import why_not
 
         if self._trace is None:
             return
-        question, thought = self._question.text, self._thought()
+        question, thought = self._question.text, shown.thought()
         if thought is not None:
             write_trace(self._trace, self._strategy, question, thought)
         else:
-            why = "nothing was asked" if self._run is None else why_not(self._run)
+            why = "nothing was asked" if shown.run is None else why_not(shown.run)
             write_failure(self._trace, self._strategy, question, why)

@@ -6,6 +6,7 @@ Knows no kind of training.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from weft.cli.exit_codes import MEANINGS, ExitCode
+from weft.cli.exit_codes import ExitCode, statuses
 from weft.cli.given import loose_value, pairs
-from weft.core.errors import InputError
+from weft.core.errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from weft.cli.training import TrainingProgress
@@ -25,10 +26,7 @@ if TYPE_CHECKING:
     Trained = drafters.Trained | diffusion_training.Trained
 
 T = TypeVar("T", bound="Trained")
-STATUS = "\n".join(
-    f"  {code:<5d}{MEANINGS[code]}"
-    for code in (ExitCode.SUCCEEDED, ExitCode.FAILED, ExitCode.INVALID, ExitCode.INTERRUPTED)
-)
+STATUS = statuses((ExitCode.SUCCEEDED, ExitCode.FAILED, ExitCode.INVALID, ExitCode.INTERRUPTED))
 KindName = Annotated[str | None, typer.Argument(metavar="KIND", help="What to train: see --list.")]
 Steps = Annotated[int | None, typer.Option(metavar="N", help="How long to train.")]
 Rate = Annotated[float | None, typer.Option(metavar="R", help="The learning rate.")]
@@ -39,7 +37,20 @@ Settings = Annotated[
     typer.Option("--set", metavar="NAME=N", help="A setting of the kind; repeat it for more."),
 ]
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="cpu, or cuda.")]
-Threads = Annotated[int | None, typer.Option(metavar="N", help="Cores to use; all but one.", min=1)]
+
+
+def _cores(threads: int | None) -> int | None:
+    """Raises: `typer.BadParameter` for more threads than cores, which only hinder each other."""
+    cores = os.cpu_count() or 1
+    if threads is not None and threads > cores:
+        raise typer.BadParameter(f"{threads} is more than the {cores} cores of this machine")
+    return threads
+
+
+Threads = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Cores to use; all but one.", min=1, callback=_cores),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder.")]
 ListAll = Annotated[
     bool, typer.Option("--list", help="Print what can be trained, with its settings.")
@@ -91,7 +102,14 @@ def followed(
     from weft.cli.training import TrainingProgress, stopping
 
     with stopping() as stop, TrainingProgress(stderr()) as progress:
-        trained = train(progress, stop)
+        try:
+            trained = train(progress, stop)
+        except OSError as error:
+            raise StoreError(
+                f"the training in {out} cannot be kept: {error.strerror or error}",
+                hint="name a folder on a disk with room that you may write to; where there is a "
+                "checkpoint, --resume goes on from it",
+            ) from error
     if trained is None:
         if as_json:
             typer.echo(json.dumps({"status": "interrupted", "folder": str(out)}))

@@ -25,7 +25,7 @@ Ctrl-C ends it; the runs go on.
 \b
 Exit status:
   0  ended by Ctrl-C or SIGTERM
-  1  cannot serve: a port that is taken, a journal that cannot be read
+  1  cannot serve: a port that is taken, a journal that is not there or cannot be read
   2  wrong usage
 """
 

@@ -16,6 +16,7 @@ import networkx as nx
 _SWEEPS = 12
 
 Key = Hashable
+Neighbours = dict[Key, list[Key]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,45 +69,51 @@ def _levels(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str,
     return level
 
 
-def _untangled(
-    rows: list[list[Key]], chains: Iterable[Sequence[Key]]
-) -> tuple[tuple[Key, ...], ...]:
-    """Order each row by the mean place of its neighbours, down and up; keep the best found."""
-    above: defaultdict[Key, list[Key]] = defaultdict(list)
-    below: defaultdict[Key, list[Key]] = defaultdict(list)
+def neighbours(chains: Iterable[Sequence[Key]]) -> tuple[Neighbours, Neighbours]:
+    """What is directly above each key, and what below; both are empty where nothing is."""
+    above: Neighbours = defaultdict(list)
+    below: Neighbours = defaultdict(list)
     for chain in chains:
         for upper, lower in pairwise(chain):
             above[lower].append(upper)
             below[upper].append(lower)
+    return above, below
+
+
+def _untangled(
+    rows: list[list[Key]], chains: Iterable[Sequence[Key]]
+) -> tuple[tuple[Key, ...], ...]:
+    """Order each row by the mean place of its neighbours, down and up; keep the best found."""
+    above, below = neighbours(chains)
     best = [list(row) for row in rows]
     fewest = _crossings(best, below)
     for sweep in range(_SWEEPS):
         if not fewest:
             break
         downwards = sweep % 2 == 0
-        neighbours = above if downwards else below
+        near = above if downwards else below
         order = range(1, len(rows)) if downwards else range(len(rows) - 2, -1, -1)
         for index in order:
             fixed = rows[index - 1 if downwards else index + 1]
-            rows[index] = _by_mean(rows[index], fixed, neighbours)
+            rows[index] = _by_mean(rows[index], fixed, near)
         crossings = _crossings(rows, below)
         if crossings < fewest:
             fewest, best = crossings, [list(row) for row in rows]
     return tuple(map(tuple, best))
 
 
-def _by_mean(row: list[Key], fixed: Sequence[Key], neighbours: dict[Key, list[Key]]) -> list[Key]:
+def _by_mean(row: list[Key], fixed: Sequence[Key], near: Neighbours) -> list[Key]:
     place = {key: index for index, key in enumerate(fixed)}
 
     def mean(entry: tuple[int, Key]) -> float:
         index, key = entry
-        places = [place[other] for other in neighbours[key]]
+        places = [place[other] for other in near[key]]
         return sum(places) / len(places) if places else index
 
     return [key for _, key in sorted(enumerate(row), key=mean)]
 
 
-def _crossings(rows: Sequence[Sequence[Key]], below: dict[Key, list[Key]]) -> int:
+def _crossings(rows: Sequence[Sequence[Key]], below: Neighbours) -> int:
     """How many pairs of edges cross between neighbouring rows."""
     crossings = 0
     for upper, lower in pairwise(rows):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
-from weft.cli.drawing.layers import Bend, Key, Layers
+from weft.cli.drawing.layers import Bend, Key, Layers, neighbours
 
 _ROUNDS = 6
 _BEND_WIDTH = 10.0
@@ -15,12 +13,7 @@ _BEND_WEIGHT = 4.0
 
 def centres(layers: Layers, widths: Mapping[Key, float], gap: float) -> dict[Key, float]:
     """The x of each key's centre. Each row moves towards its neighbours', and keeps its order."""
-    above: defaultdict[Key, list[Key]] = defaultdict(list)
-    below: defaultdict[Key, list[Key]] = defaultdict(list)
-    for chain in layers.chains:
-        for upper, lower in pairwise(chain):
-            above[lower].append(upper)
-            below[upper].append(lower)
+    above, below = neighbours(layers.chains)
     x: dict[Key, float] = {}
 
     def settle(row: Sequence[Key], *sides: Mapping[Key, list[Key]]) -> None:

@@ -59,7 +59,8 @@ class LineProgress:
             case NodeFinished():
                 return self._finished(event)
             case HumanAsked():
-                return f"{clean(event.node)} asks: {one_line(event.question, _WIDTH)}"
+                asks = "still asks" if event.recalled else "asks"
+                return f"{clean(event.node)} {asks}: {one_line(event.question, _WIDTH)}"
             case BudgetReached():
                 owner = "the run" if event.scope is None else clean(event.scope)
                 return f"budget of {owner} reached: {one_line(event.reason, _WIDTH)}"

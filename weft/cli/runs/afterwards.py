@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from weft.cli.runs.again import again
 from weft.cli.runs.effects import print_effects
 from weft.cli.text import clean
 from weft.core.ids import NodeId, RunId
@@ -13,17 +14,20 @@ from weft.core.ports.journal import Journal
 from weft.engine.cassette import once_calls
 
 
-def tell_effects(console: Console, journal: Journal, run: RunId) -> None:
-    """The calls that must not be repeated, and what is known of each. Raises: `StoreError`."""
+def tell_effects(console: Console, journal: Journal, run: RunId, place: str | None) -> None:
+    """The calls that must not be repeated, and what is known of each. Raises: `StoreError`.
+
+    `place`: what `--journal` said.
+    """
     calls = once_calls(numbered.record for numbered in journal.records(run))
-    print_effects(console, calls, run)
+    print_effects(console, calls, again(run, place))
 
 
 def tell_resume(
-    console: Console, run: RunId, asking: Sequence[NodeId], *, interrupted: bool
+    console: Console, run: RunId, asking: Sequence[NodeId], place: str | None, *, interrupted: bool
 ) -> None:
-    """How somebody goes on with a run that has been left."""
-    name = clean(run)
+    """How somebody goes on with a run that has been left. `place`: what `--journal` said."""
+    name = again(run, place)
     for node in asking:
         console.print(f"answer: weft answer {name} {clean(node)} VALUE", soft_wrap=True)
     why = "interrupted" if interrupted else "it waits"

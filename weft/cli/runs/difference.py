@@ -62,7 +62,7 @@ def _wholes(console: Console, found: Comparison) -> None:
         table.add_column(clean(whole.run), overflow="fold", justify="right")
     table.add_row("flow", clean(left.flow), clean(right.flow))
     table.add_row("status", _status(left.status), _status(right.status))
-    table.add_row("wall time", duration(left.wall_s), _times(left.wall_s, right.wall_s))
+    table.add_row("wall time", duration(left.wall_s), _times(left, right))
     table.add_row("tokens", f"{left.tokens:,}", f"{right.tokens:,}")
     table.add_row("requests", f"{left.requests:,}", f"{right.requests:,}")
     if left.money or right.money:
@@ -116,10 +116,11 @@ def _status(status: str) -> Text:
     return Text(status or "not there", STYLES.get(status, "dim"))
 
 
-def _times(left_s: float, right_s: float) -> str:
-    if not left_s:
-        return duration(right_s)
-    return f"{duration(right_s)} ({right_s / left_s:.2f}x)"
+def _times(left: Whole, right: Whole) -> str:
+    told = duration(right.wall_s)
+    if not left.wall_s or "unfinished" in (left.status, right.status):
+        return told  # there is nothing to compare yet
+    return f"{told} ({right.wall_s / left.wall_s:.2f}x)"
 
 
 def _seconds(side: Side) -> str:

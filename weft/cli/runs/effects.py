@@ -18,7 +18,10 @@ _MOST_ROWS = 200
 
 
 def print_effects(console: Console, calls: Sequence[OnceCall], run: str) -> None:
-    """Every call of a tool whose effect is `once`, and what is known of it. Nothing without any."""
+    """Every call of a tool whose effect is `once`, and what is known of it. Nothing without any.
+
+    `run`: as `again` names it.
+    """
     if not calls:
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
@@ -39,7 +42,7 @@ def print_effects(console: Console, calls: Sequence[OnceCall], run: str) -> None
     if unknown is not None:
         node = clean(unknown.node)
         console.print(
-            f"find out, then: weft resume {clean(run)} --confirm {node}=done, or {node}=repeat",
+            f"find out, then: weft resume {run} --confirm {node}=done, or {node}=repeat",
             soft_wrap=True,
         )
     console.print()

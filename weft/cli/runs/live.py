@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from weft.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from weft.cli.session import UnderWay, Wishes
+    from weft.cli.session import Wishes
     from weft.core.events import Listener
     from weft.core.ports.journal import Journal, RunHeader
+    from weft.workflow import FlowRun
     from weft.workflow.unit import Unit
 
-Prepare = Callable[[Mapping[str, Any]], "UnderWay"]
+Prepare = Callable[[Mapping[str, Any]], "FlowRun"]
 """Makes the run, with these of its `RunSettings`."""
 
 
@@ -25,19 +26,40 @@ async def run_live(
 ) -> ExitCode:
     """Run to the end what `prepare` makes of `unit`, and print what is asked for.
 
-    Its models decode, and its results are kept, as those of the run that `header` is of.
+    Its models decode, its results are kept, and it is shown, as the run that `header` is of.
     """
+    from weft.cli.progress.view import RunView
     from weft.cli.session import Session, budget_of
+    from weft.cli.threads.shown import ShownThought
     from weft.core.fakes import MemoryStore
     from weft.workflow import Models
     from weft.workflow.flow import Flow
+    from weft.workflow.models import check_models
+    from weft.workflow.run_settings import settings_of
+    from weft.workflow.runs.questions import strategy_of
 
+    for included in unit.everything():
+        check_models(included)  # also imports their clients: later the event loop waited for that
+    strategy = strategy_of(header, unit)
+    shown = None if strategy is None else ShownThought(strategy)
+    limit = settings_of(header.settings).get("budget")
+    budget = budget_of(Flow.of(unit)) if limit is None else limit.budget
     decode = header.settings.get("decode")
     store = MemoryStore() if header.settings.get("cache") is False else None
     async with Models(decode=decode if isinstance(decode, str) else None) as models:
 
-        def start(listeners: Sequence[Listener]) -> UnderWay:
-            return prepare({"listeners": listeners, "models": models, "store": store})
+        def start(listeners: Sequence[Listener]) -> FlowRun:
+            run = prepare({"listeners": listeners, "models": models, "store": store})
+            if shown is not None:
+                shown.run = run
+            return run
 
-        session = Session(start, wishes, budget_of(Flow.of(unit)), journal=journal)
+        session = Session(
+            start,
+            wishes,
+            budget,
+            view=RunView if shown is None else shown.view,
+            report=None if shown is None else shown.report,
+            journal=journal,
+        )
         return await session.run()

@@ -18,7 +18,8 @@ def print_prediction(console: Console, found: Prediction) -> None:
     """Recorded and predicted, side by side."""
     low_s, high_s = found.spread_s
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    table.add_row("recorded", duration(found.recorded_s))
+    cut = "" if found.ended else ", cut off there"
+    table.add_row("recorded", f"{duration(found.recorded_s)}{cut}")
     spread = (
         "" if len(found.runs) == 1 else f" (10 % to 90 %: {duration(low_s)}, {duration(high_s)})"
     )
@@ -34,6 +35,8 @@ def print_prediction(console: Console, found: Prediction) -> None:
     reasons = dict.fromkeys(reason for run in found.runs for reason in run.reasons)
     for reason in list(reasons)[:_REASONS]:
         console.print(Text(f"  {clean(reason)}", "dim"))
+    if not found.ended:
+        console.print("the run had not come to its end: what was left of it is not in these times")
 
 
 def print_advice(console: Console, advice: Sequence[Advice]) -> None:
@@ -55,6 +58,7 @@ def prediction_data(found: Prediction, advice: Sequence[Advice] | None) -> dict[
     low_s, high_s = found.spread_s
     data: dict[str, object] = {
         "recorded_s": found.recorded_s,
+        "ended": found.ended,
         "predicted_s": found.wall_s,
         "p10_s": low_s,
         "p90_s": high_s,

@@ -15,14 +15,17 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def journal_at(place: str | None, *, make: bool = False) -> Iterator[Journal]:
+def journal_at(
+    place: str | None, *, make: bool = False, to_read: bool = False
+) -> Iterator[Journal]:
     """The journal that `--journal` names, or the user's own.
 
-    One that is named has to be there, unless the command is to `make` it. Raises: `StoreError`.
+    One that is named has to be there, unless the command is to `make` it. One that may not be
+    written will do for a command that opens it `to_read`. Raises: `StoreError`.
     """
     from weft.workflow.journals import open_journal
 
-    with closing(open_journal(place, make=make or not place)) as journal:
+    with closing(open_journal(place, make=make or not place, to_read=to_read)) as journal:
         yield journal
 
 
@@ -31,5 +34,5 @@ def stories_at(place: str | None, *runs: str) -> list[Story]:
     from weft.workflow.runs.find import find_run
     from weft.workflow.runs.story import story_of
 
-    with journal_at(place) as journal:
+    with journal_at(place, to_read=True) as journal:
         return [story_of(journal, find_run(journal, run)) for run in runs]

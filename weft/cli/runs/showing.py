@@ -13,6 +13,7 @@ from rich.text import Text
 from weft.cli.answer import expected
 from weft.cli.report import print_outcomes, print_times
 from weft.cli.rows import rows
+from weft.cli.runs.again import again
 from weft.cli.runs.effects import effect_data, print_effects
 from weft.cli.runs.listing import STYLES, ago, run_data
 from weft.cli.text import clean, one_line
@@ -31,9 +32,15 @@ _LONGEST_INPUT = 200
 
 
 def print_run(
-    console: Console, story: Story, summary: RunSummary, standing: str, now: datetime
+    console: Console,
+    story: Story,
+    summary: RunSummary,
+    standing: str,
+    now: datetime,
+    place: str | None = None,
 ) -> None:
-    """Everything about a run, but its values."""
+    """Everything about a run, but its values. `place`: what `--journal` said."""
+    run = again(summary.run, place)
     line = Text(clean(summary.flow) + " ", "bold").append(standing, STYLES.get(standing, ""))
     line.append(f"  {clean(summary.run)}", "dim")
     console.print(line, soft_wrap=True)
@@ -46,12 +53,12 @@ def print_run(
         console.print(Text(f"  {clean(name)} = ", "dim").append(shown), soft_wrap=True)
     console.print()
     print_outcomes(console, rows(story.trace))
-    _questions(console, list(story.questions.values()), summary.run)
-    print_effects(console, _calls(story), summary.run)
+    _questions(console, list(story.questions.values()), run)
+    print_effects(console, _calls(story), run)
     print_times(console, story.trace)
     console.print(f"{summary.records:,} records, {stored_bytes(story):,} bytes as text")
     if standing in ("interrupted", "failed", "partial", "cancelled"):
-        console.print(f"go on with it: weft resume {clean(summary.run)}", soft_wrap=True)
+        console.print(f"go on with it: weft resume {run}", soft_wrap=True)
 
 
 def story_data(story: Story, summary: RunSummary, standing: str) -> dict[str, object]:
@@ -108,7 +115,7 @@ def _questions(console: Console, asked: Sequence[HumanAsked], run: str) -> None:
         console.print(Text(clean(question.node), "bold").append(" asks: "), end="")
         console.print(clean(question.question).rstrip(), soft_wrap=True)
         hint = expected(question.schema)
-        said = f"  weft answer {clean(run)} {clean(question.node)} VALUE"
+        said = f"  weft answer {run} {clean(question.node)} VALUE"
         console.print(said + (f"   ({clean(hint)})" if hint else ""), style="cyan", soft_wrap=True)
     if asked:
         console.print()

@@ -41,6 +41,10 @@ class ThoughtReport:
             for line in summary(self._strategy, thought):
                 screen.print(line, soft_wrap=not screen.is_terminal)
             screen.print()
+        elif trace.recalled and result.outputs:
+            where = f"weft runs show {clean(trace.run)}"
+            screen.print(f"answered in an earlier part: {where}", soft_wrap=True)
+            screen.print()
         print_outputs(screen, result.outputs, result.missing)
         if thought is not None and thought.evidence:
             screen.print()

@@ -15,7 +15,7 @@ from weft.cli.text import one_line
 from weft.cli.threads.citations import citations
 from weft.cli.threads.harmless import harmless, harmless_json
 from weft.cli.threads.summary import summary
-from weft.core.errors import InputError
+from weft.cli.writing import writing
 from weft.reasoning.thought import Thought
 from weft.reasoning.thread.record import Fork, Segment, ThreadRecord
 
@@ -46,10 +46,8 @@ def _is_json(path: Path) -> bool:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with writing(path):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _as_text(found: object) -> str:

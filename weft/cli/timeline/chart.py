@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator
 
+from weft.cli.rows import children_of
 from weft.cli.speech import Said, Speech
 from weft.cli.text import clean
 from weft.cli.values import Json, plain
@@ -46,10 +46,7 @@ def chart(trace: Trace, speech: Speech) -> dict[str, Json]:
 
 def _nested(trace: Trace) -> Iterator[tuple[NodeTrace, int]]:
     """All nodes with their depth, each below the node that appended it."""
-    children: defaultdict[NodeId | None, list[NodeTrace]] = defaultdict(list)
-    for node in trace.nodes.values():
-        parent = node.info.parent
-        children[parent if parent in trace.nodes else None].append(node)
+    children = children_of(trace)
     waiting = [(node, 0) for node in reversed(children[None])]
     while waiting:
         node, depth = waiting.pop()

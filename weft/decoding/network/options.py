@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
+
+Dtype: TypeAlias = Literal["auto", "float32", "bfloat16"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,16 +15,29 @@ class NetworkOptions:
     max_context_tokens: prompt and answer together; at most what the model was trained for, which
     is what None stands for.
 
-    Raises: `ValueError` for sizes below one.
+    Raises: `ValueError` for sizes below one and other dtypes, `TypeError` for sizes that are no
+    whole numbers.
     """
 
-    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    dtype: Dtype = "auto"
     device: str = "cpu"
     threads: int | None = None
     max_context_tokens: int | None = None
 
     def __post_init__(self) -> None:
+        if self.dtype not in get_args(Dtype):
+            raise ValueError(f"dtype is one of {', '.join(get_args(Dtype))}, not {self.dtype!r}")
+        if not isinstance(self.device, str):
+            raise TypeError(f"device is a name such as cpu, not {self.device!r}")
         for name in ("threads", "max_context_tokens"):
-            size = getattr(self, name)
-            if size is not None and size < 1:
-                raise ValueError(f"{name} must be at least 1, not {size}")
+            check_size(name, getattr(self, name))
+
+
+def check_size(name: str, size: object) -> None:
+    """None is any. Raises: `TypeError` for what is no whole number, `ValueError` below 1."""
+    if size is None:
+        return
+    if not isinstance(size, int) or isinstance(size, bool):
+        raise TypeError(f"{name} must be a whole number, not {size!r}")
+    if size < 1:
+        raise ValueError(f"{name} must be at least 1, not {size}")

@@ -74,10 +74,19 @@ class Schedule:
     keep_every: int = 100
 
     def __post_init__(self) -> None:
-        whole = min(self.steps, self.texts, self.longest, self.keep_every) >= 1
-        rates = 0.0 < self.rate < math.inf and 0.0 <= self.warm_up < 1.0
-        if not whole or not rates or self.decay < 0.0 or self.clip < 0.0 or self.seed < 0:
-            raise ValueError(f"nothing can be trained with {self}")
+        whole = dict.fromkeys(("steps", "texts", "longest", "keep_every"), "at least 1")
+        never_less = dict.fromkeys(("decay", "clip", "seed"), "at least 0")
+        fits = {
+            **{name: getattr(self, name) >= 1 for name in whole},
+            **{name: getattr(self, name) >= 0 for name in never_less},
+            "rate": 0.0 < self.rate < math.inf,
+            "warm_up": 0.0 <= self.warm_up < 1.0,
+        }
+        right = {**whole, **never_less, "rate": "a number above 0", "warm_up": "from 0, below 1"}
+        for name, fine in fits.items():
+            if not fine:
+                found = getattr(self, name)
+                raise ValueError(f"nothing can be trained with {name} {found}: it is {right[name]}")
 
     def rate_at(self, step: int) -> float:
         """The learning rate of step number `step`, from 0."""
@@ -190,19 +199,21 @@ class Trainer(Generic[BatchT]):
 
         Raises: `InputError` where there is none, or it is of another training.
         """
-        hint = "without --resume a training begins anew"
+        hint = f"take another folder, or remove {self._checkpoint} to begin anew without --resume"
         try:
             tensors, notes = tensor_file.read(self._checkpoint)
         except tensor_file.TensorFileBroken as error:
             raise InputError(f"there is no checkpoint to go on from: {error}", hint=hint) from error
         if notes.get("schedule") != self._schedule.told:
-            told = f"{notes.get('schedule')}, not {self._schedule.told}"
-            raise InputError(f"{self._checkpoint} is of another training: {told}", hint=hint)
+            told = _differing(notes.get("schedule", ""), self._schedule)
+            raise InputError(f"{self._checkpoint} is of another training{told}", hint=hint)
         try:
             self._take(tensors)
             self.step = int(notes["step"])
         except (KeyError, ValueError, RuntimeError) as error:
-            raise InputError(f"{self._checkpoint} fits no such training: {error}") from error
+            reason = str(error).partition("\n")[0]
+            message = f"{self._checkpoint} fits no such training: {reason}"
+            raise InputError(message, hint=hint) from error
 
     def _one(self) -> tuple[float, int]:
         """One step: its loss, and how many tokens it learnt from."""
@@ -253,3 +264,14 @@ class Trainer(Generic[BatchT]):
         names = {id(parameter): name for name, parameter in self._learnt.items()}
         known = (p for group in self._optimiser.param_groups for p in group["params"])
         return {names[id(parameter)]: number for number, parameter in enumerate(known)}
+
+
+def _differing(told: str, schedule: Schedule) -> str:
+    """What of a checkpoint's schedule is not that of `schedule`; empty where it cannot be read."""
+    try:
+        was = json.loads(told)
+        now = json.loads(schedule.told)
+        found = [f"{name} {was[name]}, not {now[name]}" for name in now if was[name] != now[name]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return f": {'; '.join(found)}"

@@ -18,7 +18,7 @@ from weft.core.calls import (
     ToolReturned,
     ToolsListed,
 )
-from weft.core.errors import CassetteMiss
+from weft.core.errors import CassetteMiss, EffectUnknown
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
 from weft.core.ports.journal import Record
@@ -27,7 +27,9 @@ from weft.engine.cassette.book import CallIds, Known
 from weft.engine.cassette.digest import canonical_text, request_digest, tool_digest
 from weft.engine.cassette.drift import Drift, model_changes, tool_changes
 from weft.engine.cassette.memory import CallMemory, OnceMemory
+from weft.engine.cassette.once import unknown
 from weft.engine.cassette.redaction import Redactor
+from weft.engine.cassette.refused import Refused
 from weft.engine.cassette.together import Together
 from weft.engine.place import Place
 
@@ -62,6 +64,7 @@ class Cassette:
         self._listed: dict[str, tuple[ToolSpec, ...]] = {}
         self._ids = CallIds()
         self._together = Together()
+        self._refused = Refused()
         self._played: set[tuple[NodeId, int, CallId]] = set()
         for record in records:
             self._take(record)
@@ -127,9 +130,17 @@ class Cassette:
             if known.ended is not None and _place(known) not in self._played
         )
 
+    def refused(self, place: Place, known: Known) -> tuple[float, EffectUnknown] | None:
+        """When a call was not made because nobody knew how it had ended before, and the error."""
+        at_s = self._refused.at_s(place, known)
+        if at_s is None or not isinstance(known.called, ToolCalled):
+            return None
+        return at_s, unknown(known, place.node, known.called.tool, self._redactor)
+
     def _take(self, record: Record) -> None:
         self.ended_s = max(self.ended_s, record.at_s)
         self._together.take(record)
+        self._refused.take(record)
         if isinstance(record, ModelTold):
             question = self._redactor.restore(record.question)
             self._told[_asked(record.model, question)] = self._redactor.restore(record.answer)

@@ -52,6 +52,7 @@ class CallLog:
         self._past_once = OnceMemory()
         self._told: set[str] = set()
         self._unrecalled: set[NodeId] = set()
+        self._recalled: set[tuple[NodeId, int, CallId]] = set()
         for record in past:
             self._remember(record)
 
@@ -71,12 +72,25 @@ class CallLog:
     def now_s(self) -> float:
         return self._now_s()
 
+    @property
+    def recalled(self) -> int:
+        """How many calls were not made because their answer is in the record."""
+        return len(self._recalled)
+
     def known(self, place: Place, call: CallId) -> Known | None:
-        return self._redactor.restore(self._past.find(place.node, place.attempt, call))
+        found = self._past.find(place.node, place.attempt, call)
+        if found is not None and found.succeeded:
+            self._recalled.add((place.node, place.attempt, call))
+        return self._redactor.restore(found)
 
     def once(self, node: NodeId, call: CallId) -> Known | None:
         here = self._once.find(node, call)
-        return here or self._redactor.restore(self._past_once.find(node, call))
+        if here is not None:
+            return here
+        found = self._past_once.find(node, call)
+        if found is not None and found.succeeded:
+            self._recalled.add((node, 0, call))
+        return self._redactor.restore(found)
 
     def confirmed(self, node: NodeId, call: CallId) -> Confirmation | None:
         if self._once.find(node, call) is not None:

@@ -15,7 +15,6 @@ from weft.core.errors import (
     ToolArgumentError,
     ToolNotFound,
     ToolResultError,
-    WeftError,
 )
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Record
@@ -74,7 +73,7 @@ def settled(book: CallBook, node: NodeId, call: CallId, name: str) -> Known | Co
         return known
     said = book.confirmed(node, call)
     if said is None:
-        raise _unknown(known, node, name, book.redactor)
+        raise unknown(known, node, name, book.redactor)
     return said if said.kind == "done" else None
 
 
@@ -86,7 +85,8 @@ def value_of(known: Known) -> Any:
     return known.ended.value
 
 
-def _unknown(known: Known, node: NodeId, name: str, redactor: Redactor) -> WeftError:
+def unknown(known: Known, node: NodeId, name: str, redactor: Redactor) -> EffectUnknown:
+    """What is said of a call of the tool `name` by `node` whose end nobody knows."""
     ended = known.ended
     if known.is_lost:
         return EffectUnknown(

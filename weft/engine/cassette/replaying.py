@@ -69,7 +69,11 @@ class ReplayingTools:
         return self._specs() if listed is None else listed
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        known = self._player.cassette.tool(_here(f"the tool {name}"), name, arguments)
+        place = _here(f"the tool {name}")
+        known = self._player.cassette.tool(place, name, arguments)
+        if (refused := self._player.cassette.refused(place, known)) is not None:
+            await self._player.until(refused[0])
+            raise refused[1]
         if not isinstance(known.ended, ToolReturned):
             raise await self._player.cut_off(name)
         await self._player.until(self._player.cassette.given_s(known.ended))

@@ -14,7 +14,8 @@ from weft.engine.journal.marks import Marks
 from weft.engine.journal.refusals import busy
 from weft.engine.journal.tables import Row, Tables
 
-_AT_ONCE = 100
+AT_ONCE = 100
+"""Runs that go at once, and have a lock each while they do."""
 
 
 class Reached:
@@ -77,8 +78,8 @@ def beyond(tables: Tables, aim_bytes: int) -> list[Row]:
     return []
 
 
-def lots(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """Each row once, so many at a time as there may be locks: each takes one while it goes."""
+def lots(rows: Sequence[Row], at_once: int = AT_ONCE) -> Iterator[list[Row]]:
+    """Each row once, so many at a time."""
     once = list({row.no: row for row in rows}.values())
-    for start in range(0, len(once), _AT_ONCE):
-        yield once[start : start + _AT_ONCE]
+    for start in range(0, len(once), at_once):
+        yield once[start : start + at_once]

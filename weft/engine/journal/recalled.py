@@ -14,6 +14,7 @@ from weft.core.errors import Failure
 from weft.core.events import (
     GraphGrew,
     HumanAnswered,
+    HumanAsked,
     JoinDecided,
     NodeFinished,
     NodeInfo,
@@ -28,7 +29,7 @@ from weft.core.events import (
 from weft.core.ids import NodeId
 from weft.core.ports import Entry
 from weft.core.ports.journal import Numbered, Record
-from weft.core.values import Usage
+from weft.core.values import JsonSchema, Usage
 from weft.engine.recall import Recalled, Within
 
 T = TypeVar("T")
@@ -49,7 +50,8 @@ class _Node:
 
     `before`: what it and all inside it consumed in attempts that are over, `past` what it appended
     in them; `own`: what it consumed itself since then; `children`: those that it appended since
-    then, `grown` at last; `items`: how many of them it offered to streaming edges.
+    then, `grown` at last; `items`: how many of them it offered to streaming edges. `by_name`:
+    somebody cancelled it.
     """
 
     parent: NodeId | None = None
@@ -65,8 +67,10 @@ class _Node:
     past: dict[NodeId, _Child] = field(default_factory=dict)
     grown: GraphGrew | None = None
     items: int = 0
+    by_name: bool = False
     answers: dict[int, list[Any]] = field(default_factory=dict)
     asked: int = 0
+    questions: dict[tuple[int, int], HumanAsked] = field(default_factory=dict)
     decided: list[tuple[NodeId, ...]] = field(default_factory=list)
 
 
@@ -113,7 +117,7 @@ class RecordedRecall:
             return None
         outcome = known.outcome
         if outcome is not None and outcome.status == "cancelled" and not known.digest:
-            return None if self._ended else Recalled(outcome)  # it had not even started
+            return None if self._ended else self._whole(known, outcome)  # it had not even started
         if not digest or known.digest != digest:
             return None
         if outcome is None:
@@ -125,8 +129,14 @@ class RecordedRecall:
             return None
         if opaque_in(outcome.value) is not None:
             return None
-        inside, whole = self._inside(known.past, known.children), _whole(known, outcome)
-        return Recalled(self._restored(outcome), known.total, inside=inside, whole=whole)
+        return self._whole(known, outcome)
+
+    def called_off(self, node: NodeId) -> Outcome | None:
+        known = self._nodes.get(node)
+        if known is None or known.outcome is None or node in self._skip or self._ended:
+            return None
+        waited = known.by_name and not known.outcome.attempts
+        return self._restored(known.outcome) if waited else None
 
     def winners(self, node: NodeId, among: Collection[NodeId]) -> tuple[NodeId, ...] | None:
         known = self._nodes.get(node)
@@ -134,6 +144,15 @@ class RecordedRecall:
             return None
         branches = frozenset(among)
         return next((w for w in reversed(known.decided) if branches.issuperset(w)), None)
+
+    def asks(
+        self, node: NodeId, attempt: int, number: int, question: str, schema: JsonSchema
+    ) -> bool:
+        known = self._nodes.get(node)
+        if known is None or node in self._skip or self._ended or self.part == 1:
+            return False
+        asked = self._restored(known.questions.get((attempt, number)))
+        return asked is not None and (asked.question, asked.schema) == (question, schema)
 
     def answer(self, node: NodeId, attempt: int, number: int) -> Entry | None:
         known = self._nodes.get(node)
@@ -156,6 +175,8 @@ class RecordedRecall:
                 self._grow(self._node(record.parent), record)
             case JoinDecided():
                 _decide(self._node(record.node), record)
+            case HumanAsked():
+                _ask(self._node(record.node), record)
             case HumanAnswered(node=node, value=value):
                 _answer(self._node(node), value)
             case RunFinished() | RunResumed():
@@ -193,7 +214,7 @@ class RecordedRecall:
             node.digest = event.digest
         else:
             node.total = self._consumed(node)
-        node.outcome = event.outcome
+        node.outcome, node.by_name = event.outcome, event.by_name
         if not event.recalled and opaque_in(event.outcome.value) is not None:
             self.inexact.append(event.node)
 
@@ -215,6 +236,13 @@ class RecordedRecall:
             total += self._nodes[child].total if child in self._nodes else Usage()
         return total
 
+    def _whole(self, node: _Node, outcome: Outcome) -> Recalled:
+        """What is recalled of a node that had ended."""
+        inside = self._inside(node.past, node.children)
+        every = _has_all(node, outcome)
+        ended = self._restored(outcome)
+        return Recalled(ended, node.total, inside=inside, whole=every, by_name=node.by_name)
+
     def _inside(self, *appended: Mapping[NodeId, _Child]) -> tuple[Within, ...]:
         """What was appended, and what that had appended in turn, parents first."""
         found: list[Within] = []
@@ -224,10 +252,11 @@ class RecordedRecall:
             known = self._nodes.get(child.info.id)
             if known is None or known.outcome is None:
                 continue
-            # Of those that were cancelled, only what somebody did without is recalled.
-            spared = child.tolerated or known.outcome.status == "cancelled"
+            # Of the others that were cancelled, only what was done without is recalled.
+            cancelled = known.outcome.status == "cancelled"
+            spared = child.tolerated or (cancelled and not known.by_name)
             outcome = self._restored(known.outcome)
-            found.append(Within(child.info, child.born, outcome, spared))
+            found.append(Within(child.info, child.born, outcome, spared, known.by_name))
             doubtful += [*known.past.values(), *known.children.values()][::-1]
         return tuple(found)
 
@@ -267,12 +296,16 @@ def _spend(node: _Node, event: NodeSpent) -> None:
         node.before = event.usage
 
 
+def _ask(node: _Node, event: HumanAsked) -> None:
+    node.questions[node.attempt, node.asked] = event
+
+
 def _answer(node: _Node, value: Any) -> None:
     answers = node.answers.setdefault(node.attempt, [])
     answers[node.asked : node.asked + 1] = [value]
     node.asked += 1
 
 
-def _whole(node: _Node, outcome: Outcome) -> bool:
+def _has_all(node: _Node, outcome: Outcome) -> bool:
     """Whether the value of a map has a place for each of its items."""
     return not node.items or not outcome.ok or len(outcome.value) == node.items

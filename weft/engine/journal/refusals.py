@@ -35,5 +35,16 @@ def newer(where: str, version: int, known: int) -> StoreError:
 
 def full(where: str) -> StoreError:
     """There is no room for more."""
-    hint = "free some there; `weft runs prune`, which needs a little itself, removes old runs"
+    hint = "free some there: `weft runs prune` removes old runs, once it has a few MB for that"
     return StoreError(f"no space is left for {where}", hint=hint, retryable=True)
+
+
+def too_full_to_prune(where: str, needed_bytes: int) -> StoreError:
+    """There is no room for removing runs either, since that is written down first."""
+    told = f"no space is left for {where}, not even to remove runs from it; nothing is lost"
+    much = f"{-(-needed_bytes // 1_000_000)} MB"
+    hint = (
+        f"free {much} there and try again; or, while no weft runs, move it and the files beside "
+        "it to another disk, prune it there and move it back"
+    )
+    return StoreError(told, hint=hint, retryable=True)

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Any
 
-from weft.core.errors import InternalError, RunError, WeftError
+from weft.core.errors import InternalError, RunError
 from weft.core.events import Event, HumanAsked, Listener, NodeFinished
 from weft.core.ids import NodeId
 from weft.core.values import Usage
+from weft.engine.cassette.failure import raised
 from weft.engine.commands import (
     Answered,
     ClearTimers,
@@ -220,8 +221,7 @@ class Player:
         self._steps.pop(state, None)
         failure = self._attempt(state).failure
         if failure is not None:
-            error = WeftError(failure.message, retryable=failure.retryable)
-            return Raised(state, epoch, error)
+            return Raised(state, epoch, raised(failure))
         self.usage += script.usage
         return Returned(state, epoch, Skip() if script.skipped else _value(state))
 

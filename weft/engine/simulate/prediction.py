@@ -32,10 +32,11 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Simulated runs of one change, and the run that was recorded."""
+    """Simulated runs of one change, and the run that was recorded: `ended` as in `Recording`."""
 
     recorded_s: float
     runs: tuple[Simulated, ...]
+    ended: bool = True
 
     @property
     def wall_s(self) -> float:
@@ -90,7 +91,7 @@ def simulate(
         _one(recording, replace(change, seed=seed, resample=True), ())
         for seed in range(first + 1, first + max(seeds, 1))
     ]
-    return Prediction(recording.wall_s, tuple(found))
+    return Prediction(recording.wall_s, tuple(found), recording.ended)
 
 
 def _one(recording: Recording, change: Change, listeners: Iterable[Listener]) -> Simulated:

@@ -89,6 +89,7 @@ class _Reader:
         self._decided: dict[NodeId, float] = {}
         self._ends: list[tuple[float, NodeId]] = []
         self._wall_s = 0.0
+        self._ended = False
         self._rerouted: dict[NodeId, NodeId] = {}
         self._joins: defaultdict[NodeId, list[tuple[float, frozenset[NodeId]]]] = defaultdict(list)
 
@@ -105,8 +106,8 @@ class _Reader:
                 )
             case ModelCalled() | ToolCalled() | ModelAnswered() | ToolReturned():
                 self._call(record)
-            case RunFinished():
-                pass
+            case RunFinished(status=status):
+                self._ended = status != "cancelled"
             case _:
                 life = self._lives.get(getattr(record, "node", NodeId("")))
                 if life is not None:
@@ -116,12 +117,14 @@ class _Reader:
 
     def done(self) -> Recording:
         if self._flow is None:
-            raise RunError("these records have no beginning", hint="record the run from its start")
+            hint = "a run that was cut off before its first node has none: resume it first"
+            raise RunError("the records of the run have no beginning", hint=hint)
         scripts = {node: life.script for node, life in self._lives.items()}
         self._judge_values()
         _complete(scripts.values())
         top = tuple(self._top)
-        return Recording(self._flow.flow, top, self._flow.limits, self._wall_s, scripts)
+        flow = self._flow
+        return Recording(flow.flow, top, flow.limits, self._wall_s, scripts, self._ended)
 
     # -- events of one node ------------------------------------------------------------------
 

@@ -103,7 +103,8 @@ class Scripted:
 class Recording:
     """A run that can be played again: its nodes in declared order, limits, and what it came to.
 
-    `every` are all its nodes, those appended on the way too.
+    `every` are all its nodes, those appended on the way too. `ended`: it came to its own end; else
+    what it had still to do is not in its times.
     """
 
     flow: str
@@ -111,3 +112,4 @@ class Recording:
     limits: Mapping[str, int]
     wall_s: float
     every: Mapping[NodeId, Scripted] = field(repr=False)
+    ended: bool = True

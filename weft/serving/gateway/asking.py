@@ -7,7 +7,15 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from weft.core.ports import ModelRequest, Sampling
-from weft.core.values import JsonSchema, Message, Role, ToolCall, ToolSpec
+from weft.core.values import (
+    AUTOREGRESSIVE,
+    DecodeSpec,
+    JsonSchema,
+    Message,
+    Role,
+    ToolCall,
+    ToolSpec,
+)
 from weft.serving.gateway.body import ChatBody, ChatMessage, ChosenTool
 from weft.serving.gateway.problem import bad_request
 
@@ -16,7 +24,12 @@ _ANY_OBJECT: JsonSchema = {"type": "object"}
 _ROLES: Mapping[str, Role] = {"developer": "system"}
 
 
-def requests_of(body: ChatBody, extra: Mapping[str, Any], timeout_s: float) -> list[ModelRequest]:
+def requests_of(
+    body: ChatBody,
+    extra: Mapping[str, Any],
+    timeout_s: float,
+    decode: DecodeSpec = AUTOREGRESSIVE,
+) -> list[ModelRequest]:
     """One request for each of the `n` choices; with a seed, each has its own.
 
     Raises: `Refused` with 400 when parts of the body contradict each other.
@@ -30,6 +43,7 @@ def requests_of(body: ChatBody, extra: Mapping[str, Any], timeout_s: float) -> l
         tool_choice=choice,
         timeout_s=timeout_s,
         extra=extra,
+        decode=decode,
     )
     seed = body.seed
     if seed is None:

@@ -164,9 +164,10 @@ class ChatBody(_Part):
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     top_k: Count | None = None
-    stop: str | Annotated[list[Text], Field(max_length=16)] | None = None
+    stop: Text | Annotated[list[Text], Field(max_length=16)] | None = None
     stop_token_ids: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=64)] | None = None
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    decode: Text | None = None
     user: str | None = None
     tools: Annotated[list[OfferedTool], Field(max_length=256)] | None = None
     tool_choice: Literal["auto", "none", "required"] | ChosenTool | None = None

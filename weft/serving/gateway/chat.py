@@ -13,6 +13,7 @@ from weft.serving.gateway.admission import Admission
 from weft.serving.gateway.answering import Answering, Asked
 from weft.serving.gateway.asking import requests_of
 from weft.serving.gateway.body import ChatBody, chat_body, further_fields
+from weft.serving.gateway.decoder import named_decoder
 from weft.serving.gateway.exchange import Exchange
 from weft.serving.gateway.metrics import Metrics
 from weft.serving.gateway.options import GatewayOptions
@@ -69,7 +70,7 @@ class ChatEndpoint:
         if served.runs:
             extra["began"] = exchange.runs.append
         options = body.stream_options
-        requests = requests_of(body, extra, timeout_s)
+        requests = requests_of(body, extra, timeout_s, await named_decoder(body.decode))
         served.check(requests[0])
         return Asked(
             served,

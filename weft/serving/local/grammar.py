@@ -14,6 +14,7 @@ from llguidance import LLMatcher
 from numpy.typing import NDArray
 
 from weft.core.errors import ModelRequestError
+from weft.core.schema.endless import endless
 from weft.core.values import JsonSchema
 from weft.serving.local.bounds import Bounds
 from weft.serving.local.number_watch import EXPONENT, NUMBER, NumberWatch
@@ -107,6 +108,11 @@ class GrammarCompiler:
             bounded = json.dumps(self._bounds.put_on(json.loads(plain)))
         except (TypeError, ValueError, RecursionError) as error:
             raise _refused(str(error)) from error
+        if endless(schema):
+            raise ModelRequestError(
+                "no answer that ends fits the schema: a part of it must hold itself",
+                hint="let a property on that way be optional or null, or an array be empty",
+            )
         # where nothing fits the bounds, they are dropped
         sources = [
             LLMatcher.grammar_from_json_schema(schema, overrides=_STYLE)
@@ -159,9 +165,11 @@ def _refused(reason: str) -> ModelRequestError:
 
 
 def _in_short(reason: str) -> str:
-    """What llguidance says, without the dump of its state and of the whole grammar."""
-    said = reason.partition("<state>")[0].partition("<backtrace>")[0]
-    return " ".join(said.split())[:_REASON_CHARS]
+    """What llguidance says, without the dump of its state and of the whole grammar, and without
+    its advice on options that are not the caller's.
+    """
+    said = reason.partition("<state>")[0].partition("<backtrace>")[0].partition(" Enable '")[0]
+    return " ".join(said.split())[:_REASON_CHARS].rstrip(".")
 
 
 def _plain(value: object) -> object:

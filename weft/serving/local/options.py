@@ -8,7 +8,7 @@ from weft.core.values import AUTOREGRESSIVE, DecodeSpec
 from weft.decoding.diffusion.filters import Guard
 from weft.decoding.diffusion.guard.moderation import Moderator
 from weft.decoding.diffusion.guard.priors import PriorLimits
-from weft.decoding.network.options import NetworkOptions
+from weft.decoding.network.options import NetworkOptions, check_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class LocalOptions(NetworkOptions):
     max_string_chars, max_items: bounds put on strings and arrays of a schema that has none, so that
     a small model cannot write one for ever. None puts none.
 
-    Raises: `ValueError` for sizes below one and times that are not above zero.
+    Raises: `ValueError` for sizes below one and times that are not above zero, `TypeError` for
+    sizes that are no whole numbers.
     """
 
     max_batch: int = 16
@@ -62,9 +63,9 @@ class LocalOptions(NetworkOptions):
             "canvas_tokens": self.canvas_tokens,
         }
         for name, size in sizes.items():
-            if size is not None and size < 1:
-                raise ValueError(f"{name} must be at least 1, not {size}")
+            check_size(name, size)
         if not all(self.refusals):
             raise ValueError("a refusal that begins with nothing")
-        if not self.group_wait_s > 0:
-            raise ValueError(f"group_wait_s must be above 0, not {self.group_wait_s}")
+        wait: object = self.group_wait_s  # from a file it may be anything
+        if not isinstance(wait, int | float) or not wait > 0:
+            raise ValueError(f"group_wait_s must be above 0, not {self.group_wait_s!r}")

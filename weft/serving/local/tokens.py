@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from transformers import AutoTokenizer
 
@@ -15,6 +15,9 @@ from weft.serving.text import PlainText, Tokenized, only_blanks
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+_WORDS_LOOKED_AT: Final = 1000
+_LONGEST_WORD: Final = 40
 
 
 class Tokens:
@@ -46,11 +49,22 @@ class Tokens:
         try:
             found = self._tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
         except Exception as error:  # the library raises nothing more exact
+            reason = self._unread(text) or str(error)
             raise ModelRequestError(
-                f"the tokenizer cannot read this text: {error}", hint="it may know no such words"
+                f"the tokenizer cannot read this text: {reason}", hint="it may know no such words"
             ) from error
         ids: list[int] = found.ids
         return ids
+
+    def _unread(self, text: str) -> str:
+        """The first word that has no tokens; empty where none of the first ones is to blame."""
+        words = self._marks.sub(" ", text).split(maxsplit=_WORDS_LOOKED_AT)
+        for word in words[:_WORDS_LOOKED_AT]:
+            try:
+                self._tokenizer.backend_tokenizer.encode(word, add_special_tokens=False)
+            except Exception:  # noqa: BLE001 - the library raises nothing more exact
+                return f"no tokens for {word[:_LONGEST_WORD]!r}"
+        return ""
 
     def encode_plain(self, text: str) -> list[int]:
         """The token ids of `text`, of which none is a special or an added token.

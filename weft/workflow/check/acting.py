@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from weft.agents.loops import check_options
 from weft.core.errors import BuildError
-from weft.workflow.agent_options import check_acting, options_of
+from weft.workflow.agent_options import options_of
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.source import Path
 from weft.workflow.unit import Unit
@@ -14,6 +15,6 @@ def check_agent(unit: Unit, step: ModelNode, path: Path) -> None:
     if step.agent is None:
         return
     try:
-        check_acting(step.agent.loop, options_of(step, step.agent))
+        check_options(step.agent.loop, options_of(step, step.agent))
     except BuildError as error:
         unit.fail(error, (*path, "agent"), at_key=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from weft.core.errors import BuildError, CycleError, UnknownReference
+from weft.core.errors import BuildError, UnknownReference
 from weft.reasoning.strategies import STRATEGIES
 from weft.workflow.clients.behind import thinker
 from weft.workflow.document.defects import closest
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.document.thinking import ThinkSpec
 from weft.workflow.source import Path
-from weft.workflow.thinking_options import check_thinking, check_typed, options_of
+from weft.workflow.thinking_options import check_thinking, check_typed, options_of, thinks_already
 from weft.workflow.unit import Unit
 
 
@@ -34,9 +34,7 @@ def check_think(unit: Unit, step: ModelNode, path: Path) -> None:
     """
     other = thinker(unit, step.model)
     if step.think is not None and other is not None:
-        hint = "name the model that it thinks with"
-        error = CycleError(f"the model `{other}` thinks already", hint=hint)
-        unit.fail(error, (*path, "think"), at_key=True)
+        unit.fail(thinks_already(other), (*path, "think"), at_key=True)
     said = step.think or unit.document.models[step.model].think
     if said is not None:
         try:

@@ -11,6 +11,7 @@ from weft.workflow.decoders import check_options, parse_decoder
 from weft.workflow.document.declarations import ModelSpec
 
 if TYPE_CHECKING:
+    from weft.decoding.diffusion.guard.priors import PriorLimits
     from weft.serving.local import LocalOptions
 
 
@@ -28,7 +29,6 @@ def check(spec: ModelSpec) -> None:
 
 def options(spec: ModelSpec) -> LocalOptions:
     """How the model is loaded. Raises: `BuildError`."""
-    from weft.decoding.diffusion.guard.priors import PriorLimits
     from weft.serving.local import LocalOptions
 
     there = {each.name for each in fields(LocalOptions)}
@@ -44,7 +44,7 @@ def options(spec: ModelSpec) -> LocalOptions:
         if "refusals" in given:
             given["refusals"] = _texts(given["refusals"])
         if "priors" in given:
-            given["priors"] = PriorLimits(**given["priors"])
+            given["priors"] = _priors(given["priors"])
         return LocalOptions(**given)
     except BuildError as error:
         raise BuildError(
@@ -52,6 +52,21 @@ def options(spec: ModelSpec) -> LocalOptions:
         ) from error
     except (TypeError, ValueError) as error:
         raise BuildError(f"the options of {spec.model}: {error}") from error
+
+
+def _priors(value: object) -> PriorLimits:
+    """Raises: `BuildError`, `TypeError`, `ValueError`."""
+    from weft.decoding.diffusion.guard.priors import PriorLimits
+
+    if not isinstance(value, dict):
+        raise TypeError("`priors` is a table of limits, such as {words: 8, total_words: 200}")
+    known(value, {each.name for each in fields(PriorLimits)}, "limit")
+    for name, limit in value.items():
+        kind = bool if name == "free" else int
+        if type(limit) is not kind:
+            right = "true or false" if kind is bool else "a whole number"
+            raise TypeError(f"{name} of `priors` is {right}, not {limit!r}")
+    return PriorLimits(**value)
 
 
 def _texts(value: object) -> tuple[str, ...]:

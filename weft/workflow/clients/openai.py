@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weft.core.errors import BuildError, ModelRequestError
@@ -34,9 +34,23 @@ def check(spec: ModelSpec) -> None:
     if not spec.base_url:
         hint = "such as http://127.0.0.1:8000/v1; or `use: vllm`, which starts a server"
         raise BuildError("a model behind an endpoint needs `base_url`", hint=hint)
+    check_addresses(spec.base_url)
     known(spec.options, CLIENT | {"adapter", "fleet"})
     client_options(spec.options)
     fleet_options(spec.options)
+
+
+def check_addresses(urls: Iterable[str]) -> None:
+    """Raises: `BuildError` for one that is none."""
+    from weft.serving.openai.endpoint import Endpoint
+
+    for url in urls:
+        try:
+            Endpoint(url, "")
+        except ValueError as error:  # not its text, which may hold a password
+            said = str(error).replace("base_url", "`base_url`", 1)
+            hint = "such as http://127.0.0.1:8000/v1; `api_key_env` names the variable with a key"
+            raise BuildError(said, hint=hint) from error
 
 
 def make(spec: ModelSpec) -> ModelClient:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from weft.core.errors import CycleError
 from weft.core.ports import ModelClient
 from weft.workflow.clients.behind import check_behind, thinker
-from weft.workflow.declared_model import adapter_of, declared_model
+from weft.workflow.declared_model import declared_model
 from weft.workflow.document.declarations import ModelSpec
-from weft.workflow.thinking_options import options_of
+from weft.workflow.thinking_options import options_of, thinks_already
 from weft.workflow.thought_model import ThoughtModel, refuse_thinker
 from weft.workflow.unit import Unit
 
@@ -23,8 +22,7 @@ def check_made(unit: Unit, name: str) -> None:
     spec = unit.document.models[name]
     check_behind(unit, name)
     if (other := thinker(unit, spec.model)) is not None:
-        hint = "name the model that it thinks with"
-        raise CycleError(f"the model `{other}` thinks already", hint=hint)
+        raise thinks_already(other)
 
 
 def make(unit: Unit, name: str, client: Callable[[str], ModelClient]) -> ThoughtModel:
@@ -35,5 +33,5 @@ def make(unit: Unit, name: str, client: Callable[[str], ModelClient]) -> Thought
     options = options_of(unit, spec.think, seed=unit.document.run.seed)
     given = client(spec.model)
     refuse_thinker(given)
-    base = declared_model(given, spec.model, adapter_of(spec.model, unit))
+    base = declared_model(given, unit, spec.model)
     return ThoughtModel(base, spec.think.strategy, options, name=name)

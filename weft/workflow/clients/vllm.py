@@ -23,6 +23,7 @@ _ELSEWHERE = frozenset(("model", "api_key_env", "kv_cache_bytes", "host", "port"
 def check(spec: ModelSpec) -> None:
     """Raises: `BuildError`."""
     if spec.base_url:
+        openai.check_addresses(spec.base_url)
         known(
             spec.options,
             openai.CLIENT | {"adapter", "fleet"},

@@ -9,7 +9,7 @@ from weft.agents.loops import make_agent
 from weft.engine.node import Inputs, NodeContext, Work
 from weft.workflow.agent_options import options_of
 from weft.workflow.compile.services import Services
-from weft.workflow.declared_model import adapter_of, declared_model
+from weft.workflow.declared_model import declared_model
 from weft.workflow.decoders import decoder_of
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.expressions import template, value_template
@@ -34,7 +34,7 @@ def act(step: ModelNode, unit: Unit, services: Services) -> Work:
         tools = FlowTools(unit, services.tools, step.tools)
         await tools.start()
         client = services.models.client(unit, step.model)
-        model = declared_model(client, step.model, adapter_of(step.model, unit), decode)
+        model = declared_model(client, unit, step.model, decode)
         options = options_of(step, said, system.text_for(names))
         agent = make_agent(said.loop, tools, model, options)
 

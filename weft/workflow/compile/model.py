@@ -11,18 +11,17 @@ from weft.core.ids import item
 from weft.core.ports import Delta, ModelRequest, Sampling, Startable, TextDelta, complete
 from weft.core.values import Completion, Message, ToolSpec
 from weft.engine.node import Grow, Inputs, Node, NodeContext, Policy, Retry, Work, best_effort
-from weft.reasoning.thought import Thought
+from weft.workflow.compile.answered import answered
 from weft.workflow.compile.services import Services
 from weft.workflow.declared_model import adapter_of
 from weft.workflow.decoders import decoder_of
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.expressions import template, value_template
-from weft.workflow.followed import followed, told
 from weft.workflow.thought_model import ThoughtModel
 from weft.workflow.typed_answer import parsed, read_json
 from weft.workflow.unit import Unit
 
-NEXT_SEED = 1_000_003
+_NEXT_SEED = 1_000_003
 """How far the seeds of two attempts of one node are apart."""
 _GRACE_S = 1.0
 
@@ -69,13 +68,13 @@ class _Ask:
 
     def work(self, seed: int | None) -> Work:
         async def work(context: NodeContext, inputs: Inputs) -> Any:
-            # A repetition with the same seed would fail in the same way.
-            offset = (context.attempt - 1) * NEXT_SEED
             tools = await self._services.tools.offered(self._unit, self._step.tools)
-            request = self._request(context, inputs, None if seed is None else seed + offset, tools)
+            own = None if seed is None else seed_of(seed, context)
+            request = self._request(context, inputs, own, tools)
             client = self._services.models.client(self._unit, self._step.model)
             if isinstance(client, ThoughtModel):
-                return await self._thought(client, request, context, inputs)
+                thought = await client.work(request)(context, inputs)
+                return answered(thought, context, self._services, self._step.output_schema)
             if isinstance(client, Startable):
                 await client.start(context.log)
 
@@ -89,18 +88,6 @@ class _Ask:
             return self._value(completion, request.tools)
 
         return work
-
-    async def _thought(
-        self, client: ThoughtModel, request: ModelRequest, context: NodeContext, inputs: Inputs
-    ) -> Any:
-        """The value, thought about in threads of this node and not in a run of their own."""
-
-        def value(thought: Thought) -> Any:
-            told(context, thought)
-            self._services.findings[context.node] = thought
-            return self._value(Completion(thought.answer), ())
-
-        return followed(await client.work(request)(context, inputs), value)
 
     def _request(
         self,
@@ -137,10 +124,13 @@ class _Ask:
     def _value(self, completion: Completion, tools: tuple[ToolSpec, ...]) -> Any:
         if tools:
             return {"text": completion.text, "tool_calls": _calls(completion, tools)}
-        if self._step.output_schema is None:
-            return completion.text
         cut_off = completion.finish_reason == "length"
         return parsed(completion.text, self._step.output_schema, cut_off=cut_off)
+
+
+def seed_of(first: int, context: NodeContext) -> int:
+    """The seed of this attempt: a repetition with the same one would fail in the same way."""
+    return first + (context.attempt - 1) * _NEXT_SEED
 
 
 def _smaller(wanted: int | None, left: int | None) -> int | None:

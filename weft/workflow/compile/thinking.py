@@ -7,18 +7,16 @@ from typing import Any
 from weft.engine.node import Inputs, NodeContext, Work
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
-from weft.reasoning.thought import Thought
-from weft.workflow.compile.model import NEXT_SEED
+from weft.workflow.compile.answered import answered
+from weft.workflow.compile.model import seed_of
 from weft.workflow.compile.services import Services
-from weft.workflow.declared_model import adapter_of, declared_model
+from weft.workflow.declared_model import declared_model
 from weft.workflow.decoders import decoder_of
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.documents import documents_of
 from weft.workflow.expressions import template, value_template
-from weft.workflow.followed import followed, told
 from weft.workflow.thinking_options import options_of
 from weft.workflow.thought_model import refuse_thinker
-from weft.workflow.typed_answer import parsed
 from weft.workflow.unit import Unit
 
 
@@ -43,19 +41,11 @@ def think(step: ModelNode, unit: Unit, services: Services) -> Work:
             documents_of(documents.render(names)),
             step.output_schema,
         )
-        # A repetition with the same seed would fail in the same way.
-        seed = services.seed + (context.attempt - 1) * NEXT_SEED
-        model = declared_model(client, step.model, adapter_of(step.model, unit), decode)
+        seed = seed_of(services.seed, context)
+        model = declared_model(client, unit, step.model, decode)
         options = options_of(unit, said, seed=seed, tokens_left=context.tokens_left())
         strategy = make_strategy(said.strategy, model, options)
         thought = await strategy.work(question)(context, inputs)
-
-        def value(thought: Thought) -> Any:
-            told(context, thought)
-            services.findings[context.node] = thought
-            schema = step.output_schema
-            return thought.answer if schema is None else parsed(thought.answer, schema)
-
-        return followed(thought, value)
+        return answered(thought, context, services, step.output_schema)
 
     return work

@@ -5,12 +5,13 @@ Runs none.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import Field
 
 from weft.workflow.document.part import Part
 from weft.workflow.document.settings import Positive
+from weft.workflow.document.shorthand import expands, shortens
 
 Loop = Literal["compiler", "divide", "react", "parallel-react"]
 
@@ -31,18 +32,5 @@ class AgentSpec(Part):
     )
 
 
-def _expand(value: object) -> object:
-    return {"loop": value} if isinstance(value, str) else value
-
-
-def _shorten(spec: AgentSpec) -> object:
-    fields: dict[str, Any] = spec.model_dump(exclude_unset=True)
-    return fields["loop"] if list(fields) == ["loop"] else fields
-
-
-Agentic = Annotated[
-    AgentSpec,
-    BeforeValidator(_expand, json_schema_input_type=Loop | AgentSpec),
-    PlainSerializer(_shorten),
-]
+Agentic = Annotated[AgentSpec, expands("loop", Loop | AgentSpec), shortens("loop")]
 """`agent: compiler`, or a mapping."""

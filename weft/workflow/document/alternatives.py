@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import Field
 
 from weft.workflow.document.part import Part, Value
+from weft.workflow.document.shorthand import expands, shortens
 
 
 class AlternativeSpec(Part):
@@ -24,18 +25,5 @@ class AlternativeSpec(Part):
     )
 
 
-def _expand(value: object) -> object:
-    return {"tool": value} if isinstance(value, str) else value
-
-
-def _shorten(alternative: AlternativeSpec) -> object:
-    fields: dict[str, Any] = alternative.model_dump(by_alias=True, exclude_unset=True)
-    return fields["tool"] if list(fields) == ["tool"] else fields
-
-
-Alternative = Annotated[
-    AlternativeSpec,
-    BeforeValidator(_expand, json_schema_input_type=str | AlternativeSpec),
-    PlainSerializer(_shorten),
-]
+Alternative = Annotated[AlternativeSpec, expands("tool", str | AlternativeSpec), shortens("tool")]
 """`other_tool`, or a mapping with arguments of its own."""

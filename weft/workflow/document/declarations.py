@@ -10,10 +10,11 @@ from pydantic_core import PydanticCustomError
 from weft.core.values import Effect
 from weft.workflow.document.moderating import Moderator
 from weft.workflow.document.openapi import OpenApiUse, Variable
-from weft.workflow.document.part import Part
+from weft.workflow.document.part import Part, one_or_many
 from weft.workflow.document.quantity import Duration, Size
 from weft.workflow.document.routing import Among, WeightsSpec
 from weft.workflow.document.schemas import SchemaSpec
+from weft.workflow.document.shorthand import expands, shortens
 from weft.workflow.document.thinking import Think
 from weft.workflow.values import violation
 
@@ -55,8 +56,7 @@ class InputSpec(RootModel[SchemaSpec]):
 Addresses = Annotated[
     list[str],
     BeforeValidator(
-        lambda value: [value] if isinstance(value, str) else value,
-        json_schema_input_type=str | Annotated[list[str], Field(min_length=1)],
+        one_or_many, json_schema_input_type=str | Annotated[list[str], Field(min_length=1)]
     ),
     Field(min_length=1),
     PlainSerializer(lambda urls: urls[0] if len(urls) == 1 else urls),
@@ -275,16 +275,5 @@ class ToolUse(Part):
         return self
 
 
-Tool = Annotated[
-    ToolUse,
-    BeforeValidator(
-        lambda value: {"use": value} if isinstance(value, str) else value,
-        json_schema_input_type=str | ToolUse,
-    ),
-    PlainSerializer(
-        lambda tool: (
-            tool.use if tool.model_fields_set == {"use"} else tool.model_dump(exclude_unset=True)
-        )
-    ),
-]
+Tool = Annotated[ToolUse, expands("use", str | ToolUse), shortens("use")]
 """`./file.py:name`, or a mapping."""

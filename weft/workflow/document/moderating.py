@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from weft.workflow.document.part import Name, Part
 from weft.workflow.document.settings import Positive
+from weft.workflow.document.shorthand import expands, shortens
 
 
 class ModeratorSpec(Part):
@@ -43,16 +44,5 @@ class ModeratorSpec(Part):
         return self
 
 
-Moderator = Annotated[
-    ModeratorSpec,
-    BeforeValidator(
-        lambda value: {"call": value} if isinstance(value, str) else value,
-        json_schema_input_type=str | ModeratorSpec,
-    ),
-    PlainSerializer(
-        lambda spec: (
-            spec.call if spec.model_fields_set == {"call"} else spec.model_dump(exclude_unset=True)
-        )
-    ),
-]
+Moderator = Annotated[ModeratorSpec, expands("call", str | ModeratorSpec), shortens("call")]
 """`moderator: ./guard.py:name`, or a mapping."""

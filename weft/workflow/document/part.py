@@ -84,12 +84,13 @@ Template = str
 """A text in which `{{ expressions }}` are replaced by values."""
 
 
-def _one_or_many(value: object) -> object:
+def one_or_many(value: object) -> object:
+    """A text that stands alone, as a list."""
     return [value] if isinstance(value, str) else value
 
 
 Names = Annotated[
     list[Name],
-    BeforeValidator(_one_or_many, json_schema_input_type=Name | list[Name]),
+    BeforeValidator(one_or_many, json_schema_input_type=Name | list[Name]),
 ]
 """A list of names; a single one may stand alone."""

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from weft.workflow.document.part import Name, Part
 from weft.workflow.document.quantity import Duration
+from weft.workflow.document.shorthand import expands, shortens
 
 Positive = Annotated[int, Field(ge=1)]
 Durability = Literal["none", "exit", "async", "sync"]
@@ -71,16 +72,6 @@ class RunSpec(Part):
     )
 
 
-def _expand_retry(value: object) -> object:
-    is_count = isinstance(value, int) and not isinstance(value, bool)
-    return {"attempts": value} if is_count else value
-
-
-def _shorten_retry(retry: RetrySpec) -> object:
-    fields = retry.model_dump(exclude_unset=True)
-    return fields["attempts"] if list(fields) == ["attempts"] else fields
-
-
 def _expand_cache(value: object) -> object:
     return {} if value is True else value
 
@@ -90,9 +81,7 @@ def _shorten_cache(cache: CacheSpec) -> object:
 
 
 Retry = Annotated[
-    RetrySpec,
-    BeforeValidator(_expand_retry, json_schema_input_type=Positive | RetrySpec),
-    PlainSerializer(_shorten_retry),
+    RetrySpec, expands("attempts", Positive | RetrySpec, kind=int), shortens("attempts")
 ]
 """`retry: 3`, or a mapping."""
 

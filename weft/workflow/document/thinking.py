@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer
+from pydantic import Field, JsonValue
 
 from weft.workflow.document.part import Part, Value
 from weft.workflow.document.quantity import Tokens
 from weft.workflow.document.settings import Positive
+from weft.workflow.document.shorthand import expands, shortens
 
 
 class ThinkSpec(Part):
@@ -59,25 +60,8 @@ class NodeThinkSpec(ThinkSpec):
     )
 
 
-def _expand(value: object) -> object:
-    return {"strategy": value} if isinstance(value, str) else value
-
-
-def _shorten(spec: ThinkSpec) -> object:
-    fields: dict[str, Any] = spec.model_dump(exclude_unset=True)
-    return fields["strategy"] if list(fields) == ["strategy"] else fields
-
-
-Think = Annotated[
-    ThinkSpec,
-    BeforeValidator(_expand, json_schema_input_type=str | ThinkSpec),
-    PlainSerializer(_shorten),
-]
+Think = Annotated[ThinkSpec, expands("strategy", str | ThinkSpec), shortens("strategy")]
 """`think: sample`, or a mapping."""
 
-NodeThink = Annotated[
-    NodeThinkSpec,
-    BeforeValidator(_expand, json_schema_input_type=str | NodeThinkSpec),
-    PlainSerializer(_shorten),
-]
+NodeThink = Annotated[NodeThinkSpec, expands("strategy", str | NodeThinkSpec), shortens("strategy")]
 """`think: sample`, or a mapping that may also hold `documents`."""

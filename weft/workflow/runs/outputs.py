@@ -34,17 +34,7 @@ def result_of(story: Story) -> FlowResult:
     values: dict[str, Any] = {
         node: outcome.value for node, outcome in story.outcomes.items() if "/" not in node
     }
-    return FlowResult(
-        result.run,
-        status,
-        values,
-        {},
-        result.outcomes,
-        result.usage,
-        result.wall_s,
-        result.reasons,
-        result.leaked,
-    )
+    return FlowResult.of(result, values, {})
 
 
 def recorded_document(story: Story) -> Document | None:

@@ -15,6 +15,8 @@ from weft.core.errors import StoreError, ToolNotFound
 from weft.core.ports import ToolRunner
 from weft.core.ports.journal import RunHeader
 from weft.core.values import ToolSpec
+from weft.workflow.document.leaves import ModelNode
+from weft.workflow.question_run import ANSWER
 from weft.workflow.unit import ONLY_PYTHON, Unit
 
 _QUESTION: Final = "question"
@@ -37,6 +39,13 @@ def noted(header: RunHeader) -> dict[str, Any]:
 def is_question(header: RunHeader) -> bool:
     """Whether the run is a question, whose workflow is nowhere but in its record."""
     return header.settings.get(_QUESTION) is True
+
+
+def strategy_of(header: RunHeader, unit: Unit) -> str | None:
+    """The strategy that a question is thought about by; None for what is no such question."""
+    step = unit.document.nodes.get(ANSWER) if is_question(header) else None
+    thinks = step.think if isinstance(step, ModelNode) else None
+    return None if thinks is None else thinks.strategy
 
 
 def asked_in(header: RunHeader) -> Path | None:

@@ -8,17 +8,19 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from weft.agents.tools.thread import threads_awaited
+from weft.agents.tools.places import threads_awaited
 from weft.core.calls import ModelCalled
 from weft.core.codec import encode
-from weft.core.errors import BuildError
+from weft.core.errors import BuildError, UnknownReference
 from weft.core.events import Event, NodeFinished, Outcome, RunFinished
 from weft.core.fakes import FakeClock, MemoryStore
 from weft.core.ids import NodeId
 from weft.core.ports import Entry
+from weft.core.values import JsonSchema
 from weft.engine.cassette import Cassette, Drift, Player, Redactor
 from weft.engine.journal.recalled import RecordedRecall
 from weft.engine.recall import Recalled
@@ -74,6 +76,9 @@ class Replay:
         lines += [f"  {drift}" for drift in self.drifts[:most]]
         for each in self.differences[:most]:
             lines += [f"  {each.what} {each.name}", f"    - {each.then}", f"    + {each.now}"]
+        untold = [max(0, len(found) - most) for found in (self.differences, self.drifts)]
+        if any(untold):
+            lines += [f"  … and {untold[0]:,} differences and {untold[1]:,} calls more"]
         return "\n".join(lines)
 
 
@@ -120,6 +125,8 @@ async def _replayed(story: Story, unit: Unit, clock: FakeClock, *, strict: bool)
     loop = asyncio.get_running_loop()
     for after_s, reason in _ends(story, cassette.ended_s):
         loop.call_later(after_s, run.cancel, reason)
+    for event in _called_off(story):
+        loop.call_later(event.at_s, _call_off, run, event)
     result = await run.wait()
     return _compared(story, result, ends, cassette.drifts, redactor)
 
@@ -137,8 +144,17 @@ class _ReplayRecall:
     def outcome(self, node: NodeId, digest: str) -> Recalled | None:
         return self._recorded.outcome(node, digest) if node in self._whole else None
 
+    def called_off(self, node: NodeId) -> None:
+        del node  # it waited then until it was cancelled, and so it does now
+
     def winners(self, node: NodeId, among: Collection[NodeId]) -> tuple[NodeId, ...] | None:
         return self._recorded.winners(node, among)
+
+    def asks(
+        self, node: NodeId, attempt: int, number: int, question: str, schema: JsonSchema
+    ) -> bool:
+        del node, attempt, number, question, schema
+        return False
 
     def answer(self, node: NodeId, attempt: int, number: int) -> Entry | None:
         return self._recorded.answer(node, attempt, number)
@@ -162,6 +178,19 @@ def _ends(story: Story, ended_s: float) -> Iterator[tuple[float, str]]:
         first_s = min((e.at_s for e in story.events if _cut_off(e)), default=end.at_s)
         yield first_s, end.reasons[0] if end.reasons else "cancelled"
     yield ended_s + _PATIENCE_S, "its record ends here"
+
+
+def _called_off(story: Story) -> Iterator[NodeFinished]:
+    """The ends of nodes that somebody cancelled."""
+    for event in story.events:
+        if isinstance(event, NodeFinished) and event.by_name and not event.recalled:
+            yield event
+
+
+def _call_off(run: FlowRun, event: NodeFinished) -> None:
+    why = event.outcome.failure
+    with suppress(UnknownReference):  # another workflow may not have it
+        run.cancel("cancelled" if why is None else why.message, event.node)
 
 
 def _cut_off(event: Event) -> bool:

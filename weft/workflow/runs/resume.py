@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from weft.core.errors import BuildError, InputError
 from weft.core.ids import NodeId, RunId
-from weft.core.ports.journal import Claim, Journal
+from weft.core.ports.journal import Claim, Journal, Letter
 from weft.engine.cassette import Confirmation, Redactor
 from weft.engine.journal.recalled import RecordedRecall
 from weft.workflow.recording import Past
@@ -125,12 +125,14 @@ def _taken(
     confirmed: dict[str, Confirmation],
 ) -> Taken:
     redactor = redactor_of(unit, story.header.secrets)
+    letters = journal.letters(story.run)
     past = Past(
         RecordedRecall(story.records, restore=redactor.restore),
         redactor,
         claim,
         tuple(numbered.record for numbered in story.records),
-        _words(journal, story, confirmed),
+        _words(letters, story, confirmed),
+        tuple(letter for letter in letters if letter.kind != "confirm"),
     )
     settings = settings_of(story.header.settings)
     inputs = _inputs(story, redactor)
@@ -146,20 +148,16 @@ def _finished(story: Story) -> Counter[NodeId]:
 
 
 def _words(
-    journal: Journal, story: Story, confirmed: dict[str, Confirmation]
+    letters: Sequence[Letter], story: Story, confirmed: dict[str, Confirmation]
 ) -> dict[str, Confirmation]:
-    """What people say of unknown calls, here and in letters. The other letters stay there."""
+    """What people say of unknown calls, here and in letters."""
     found: dict[str, Confirmation] = {}
-    letters = journal.letters(story.run)
     words = [one for one in letters if one.kind == "confirm" and one.node not in confirmed]
     calls = unsettled(story.records) if words or confirmed else ()
     for where in confirmed:
         _check_place(where, calls)
     for word in words:
         found |= bound(word, calls)
-    for letter in letters:
-        if letter.kind != "confirm":
-            journal.send(story.run, letter)
     return found | confirmed
 
 

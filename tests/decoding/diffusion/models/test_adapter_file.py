@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from weft.core.errors import CapabilityError
 from weft.decoding import tensor_file
 from weft.decoding.diffusion.models import adapter_file, load
 from weft.decoding.diffusion.models.base import Base
+from weft.decoding.diffusion.models.description import described
 from weft.decoding.speculative.artefact import Fingerprint
 
 LAYER = "model.layers.1.self_attn.q_proj"
@@ -58,6 +59,17 @@ def test_an_adapter_changes_what_it_says(tmp_path: Path) -> None:
     np.testing.assert_allclose(predictions(model, IDS)[:, : p.MASK], expected, atol=5e-4, rtol=1e-4)
     assert model.preset == "threshold"
     assert model.traits.block == 4
+
+
+def test_it_is_described_without_its_weights(tmp_path: Path) -> None:
+    """Where a name leads to the base; an engine that takes folders as they are is told of none."""
+    path = folders(tmp_path, changes())
+    loaded = load(path, EXACT)
+    there = described(path, find=lambda name: path.parent / name)
+    assert replace(there.traits, digest=loaded.traits.digest) == loaded.traits
+    assert there.preset == loaded.preset
+    with pytest.raises(CapabilityError, match="an adapter of base, and no whole model"):
+        described(path)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_a_training_that_only_lacked_its_measurement(order: Order) -> None:
         ({"settings": {"heads": 2}}, "no setting 'heads'"),
         ({"schedule": {"steps": 0}}, "nothing can be trained"),
         ({"schedule": {"stepz": 1}}, "stepz"),
-        ({"device": "abacus"}, "cannot compute on 'abacus'"),
+        ({"device": "abacus"}, "nothing can be trained on 'abacus'"),
         ({"model": Path("/nowhere")}, "has no tokenizer"),
     ],
 )

@@ -15,6 +15,7 @@ from tests.serving.local.diffusion.test_batching import FAST, PROMPTS, facts, fa
 from tests.serving.local.playback import EXACT
 from weft.core.errors import ModelRequestError
 from weft.core.ports import ModelRequest
+from weft.core.values import Message
 
 SCHEMA: Any = {
     "type": "object",
@@ -67,10 +68,30 @@ def test_a_grammar_that_is_cut_off_says_so(play: Playing) -> None:
 
 
 @pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "object", "properties": {}, "additionalProperties": False}, "{}"),
+        ({"const": {"a": [1, None]}}, '{"a": [1, null]}'),
+    ],
+)
+def test_a_form_without_anything_open_is_an_answer(play: Playing, schema: Any, text: str) -> None:
+    answer = play().answer(held(0, schema))
+    assert (answer.text, answer.finish_reason) == (text, "stop")
+    assert answer.usage.forwards == 0
+
+
+def test_a_grammar_that_leaves_no_choice_is_an_answer(play: Playing) -> None:
+    request = replace(fast(*PROMPTS[0], max_tokens=60, extra={}), grammar='start: "yes sir"')
+    answer = play().answer(request)
+    assert (answer.text, answer.finish_reason) == ("yes sir", "stop")
+
+
+@pytest.mark.parametrize(
     ("request_", "said"),
     [
         (held(0, max_tokens=3), "max_tokens|room|tokens"),
         (held(0, {"type": "no such type"}), "schema"),
+        (held(0, {"type": "array", "items": {"$ref": "#"}, "minItems": 1}), "hold itself"),
         (held(0, stop=("x",)), "exclude"),
     ],
 )
@@ -81,10 +102,29 @@ def test_what_cannot_be_held_to_is_refused(
         play().answer(request_)
 
 
+def test_advice_that_is_not_for_the_caller_is_left_out(play: Playing) -> None:
+    """The grammar engine speaks of its own options."""
+    schema = {"oneOf": [{"type": "integer"}, {"type": "number"}]}
+    with pytest.raises(ModelRequestError, match="oneOf constraints") as told:
+        play().answer(held(0, schema))
+    assert told.value.message.endswith("oneOf constraints are not supported")
+
+
 def test_strings_without_a_bound_get_the_models(play: Playing) -> None:
     free = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     bounded = play(replace(EXACT, max_string_chars=5)).answer(held(0, free))
     assert len(json.loads(bounded.text)["a"]) <= 5
+
+
+def test_a_model_that_knows_whole_words_only_names_the_one_it_does_not() -> None:
+    from weft.serving.local.tokens import Tokens
+    from weft.serving.weights import locate
+
+    tokens = Tokens.read(locate("list-full"))
+    assert tokens.encode_chat([Message("user", "sort | Hugo Anna")])
+    for text in ("sort | Hugo Zorro Anna", "sort | Zorro"):
+        with pytest.raises(ModelRequestError, match="no tokens for 'Zorro'"):
+            tokens.encode_chat([Message("user", text)])
 
 
 def test_a_model_without_the_letters_of_json_says_so() -> None:

@@ -9,7 +9,6 @@ import pytest
 from tests.serving.local.diffusion.conftest import Playing
 from tests.serving.local.diffusion.test_batching import PROMPTS, deltas, facts, fast
 from tests.serving.local.playback import EXACT
-from weft.core.errors import CapabilityError
 from weft.core.values import DecodeSpec, Lossless, Lossy
 from weft.decoding.diffusion import catalogue
 from weft.decoding.diffusion.adapter import Traits
@@ -40,10 +39,13 @@ def test_answers_in_a_batch_are_those_alone(play: Playing, name: str) -> None:
         assert answer.usage.completion_tokens == each.request.sampling.max_tokens
 
 
-def test_a_way_is_made_once_and_there_are_not_too_many() -> None:
+def test_a_way_is_made_once_and_the_last_few_are_kept() -> None:
+    """Clients of a gateway may ask for as many as there are numbers."""
     ways = Ways(Traits(10, 9, frozenset({8})))
-    assert ways.way(Lossy("factor")) is ways.way(Lossy("factor"))
-    for number in range(1, 32):
+    first, second = ways.way(Lossy("factor")), ways.way(Lossy("klass"))
+    for number in range(1, 31):
         ways.way(Lossy("factor", (("factor", float(number)),)))
-    with pytest.raises(CapabilityError, match="ways already"):
-        ways.way(Lossy("factor", (("factor", 32.0),)))
+    assert ways.way(Lossy("factor")) is first
+    ways.way(Lossy("factor", (("factor", 31.0),)))
+    assert ways.way(Lossy("factor")) is first
+    assert ways.way(Lossy("klass")) is not second

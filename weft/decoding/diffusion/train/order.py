@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-import torch
-
 from weft.core.errors import InputError
+from weft.decoding.train.device import check_device
 from weft.decoding.train.frame import Schedule
 from weft.decoding.train.news import News
 
@@ -67,7 +66,8 @@ Training = Callable[[Order, bool, Hearing], Trained | None]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`settings` are whole numbers with their defaults; `schedule` suits them.
+    """`settings` are whole numbers with their defaults; `schedule` suits them. `takes`: what of an
+    order's variant, model, data and device it has a use for.
 
     `train` raises `InputError`, `CapabilityError` for a model it is not for, and `OSError`.
     """
@@ -77,6 +77,7 @@ class Kind:
     schedule: Schedule
     settings: Mapping[str, int]
     train: Training
+    takes: frozenset[str] = frozenset({"model"})
 
     def scheduled(self, order: Order) -> Schedule:
         """Raises: `InputError` for values that cannot be."""
@@ -86,7 +87,12 @@ class Kind:
             raise InputError(str(error)) from error
 
     def set_to(self, order: Order) -> dict[str, int]:
-        """All settings. Raises: `InputError` for others, or below 0."""
+        """All settings. Raises: `InputError` for others, or below 0, and for what it cannot use."""
+        for name in ("variant", "model", "data"):
+            if getattr(order, name) is not None and name not in self.takes:
+                raise InputError(f"{self.name} has no use for a {name}", hint=f"leave --{name} out")
+        if order.device != "cpu" and "device" not in self.takes:
+            raise InputError(f"{self.name} is trained on the CPU", hint="leave --device out")
         for name, value in order.settings.items():
             if name not in self.settings:
                 there = ", ".join(sorted(self.settings)) or "none"
@@ -107,8 +113,5 @@ def open_folder(order: Order, resume: bool) -> None:
         there = "no training to go on with" if resume else "a training that has not ended"
         hint = "without --resume one begins" if resume else "--resume goes on with it"
         raise InputError(f"{out} holds {there}", hint=hint)
-    try:
-        torch.empty(0, device=order.device)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"this torch cannot compute on {order.device!r}: {error}") from error
+    check_device(order.device)
     out.mkdir(parents=True, exist_ok=True)

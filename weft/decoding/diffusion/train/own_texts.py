@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.core.errors import InputError
+from weft.core.errors import CapabilityError, InputError
 from weft.decoding.diffusion.adapter import ModelAdapter, Traits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.denoising import Denoising
@@ -37,6 +37,7 @@ from weft.decoding.speculative.chance import Keyed
 
 _AT_ONCE: Final = 48
 """Rows of a pass."""
+_HINT: Final = "take list-full or list-block, or what `weft train-diffusion list` makes"
 
 Ids = NDArray[np.int64]
 
@@ -55,12 +56,15 @@ class OwnText:
 
 
 def list_model(folder: Path, threads: int | None) -> ModelAdapter:
-    """Raises: `CapabilityError` for a folder that cannot be read, `InputError` for a model that
-    answers no list questions.
+    """Raises: `InputError` for a folder that cannot be read, or a model that answers no list
+    questions.
     """
-    found = load(folder, NetworkOptions(dtype="float32", threads=threads))
+    try:
+        found = load(folder, NetworkOptions(dtype="float32", threads=threads))
+    except CapabilityError as error:
+        raise InputError(f"{folder} is no list model: {error.message}", hint=_HINT) from error
     if (found.traits.vocabulary, found.traits.mask_id) != (words.SIZE, words.MASK):
-        raise InputError(f"{folder} is no list model", hint="`weft train-diffusion list` makes one")
+        raise InputError(f"{folder} is no list model", hint=_HINT)
     return NetworkAdapter(found.network, found.traits)
 
 

@@ -52,10 +52,10 @@ class Tokenizer:
     def encode(self, prompt: Conversation) -> tuple[int, ...]:
         """The prompt with the opening of the answer. Without a chat template: its texts in a row.
 
-        Raises: `InputError` where the template refuses it.
+        Raises: `InputError` where the template refuses it, or the tokenizer has no tokens for it.
         """
         if not getattr(self._tokenizer, "chat_template", None):
-            return tuple(self._tokenizer.encode("\n\n".join(text for _, text in prompt)))
+            return self._tokens("\n\n".join(text for _, text in prompt), whole=True)
         turns = [{"role": role, "content": text} for role, text in prompt]
         try:
             text = self._tokenizer.apply_chat_template(
@@ -63,11 +63,24 @@ class Tokenizer:
             )
         except Exception as error:  # a template is a program of its author: it may raise anything
             raise InputError(f"the chat template refuses a prompt: {error}") from error
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False))
+        return self._tokens(text)
 
     def plain(self, text: str) -> tuple[int, ...]:
-        """The text alone, without what models put around texts."""
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False))
+        """The text alone, without what models put around texts.
+
+        Raises: `InputError` where the tokenizer has no tokens for it.
+        """
+        return self._tokens(text)
+
+    def _tokens(self, text: str, *, whole: bool = False) -> tuple[int, ...]:
+        """`whole`: with what models put around texts."""
+        try:
+            return tuple(self._tokenizer.encode(text, add_special_tokens=whole))
+        except Exception as error:  # the library raises nothing more exact
+            raise InputError(
+                f"the model's tokenizer cannot read a text: {error}",
+                hint="take a model of general text: this one knows other words",
+            ) from error
 
     @property
     def end(self) -> int | None:

@@ -24,6 +24,7 @@ from weft.decoding.speculative.train.kinds import kind_of
 from weft.decoding.speculative.train.prompts import Tokenizer, read_prompts
 from weft.decoding.speculative.train.starter import starter_prompts
 from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.train.device import check_device
 from weft.decoding.train.frame import Progress, Schedule, Trainer
 from weft.decoding.train.news import Measures, News, Writes
 
@@ -81,7 +82,7 @@ def train(
     kind = kind_of(order.kind)
     settings = kind.set_to(order.settings)
     schedule = _schedule(kind, order.schedule)
-    _check_device(order.device)
+    check_device(order.device)
     _look_first(order, resume)
     corpus = _written(order, on_news, stop)
     if corpus is None:
@@ -123,13 +124,6 @@ def _schedule(kind: Kind, given: Mapping[str, int | float]) -> Schedule:
         return replace(kind.schedule, **given)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise InputError(str(error)) from error
-
-
-def _check_device(name: str) -> None:
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"this torch cannot compute on {name!r}: {error}") from error
 
 
 def _look_first(order: Order, resume: bool) -> None:

@@ -12,12 +12,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from weft.core.errors import StoreError
-from weft.engine.journal.refusals import full
+from weft.engine.journal.refusals import full, too_full_to_prune
 
 BUSY_S = 5.0
 MOVE_IT = "give the journal another path, or move that file away: `weft runs` then begins a new one"
+_SOME_BYTES = 1_000_000  # what removing takes besides: an index, and a log of small steps
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-_DENIED = "may this user write to that file and its folder?"
+_MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS)
+_DENIED = (
+    "may this user write to that file, to those beside it and to its folder? Else name another "
+    "journal, or a copy of this one"
+)
 
 
 class JournalInUse(StoreError):
@@ -36,21 +41,52 @@ def faults(path: Path) -> Iterator[None]:
         raise store_error(path, error) from error
 
 
+@contextmanager
+def faults_of_pruning(path: Path) -> Iterator[None]:
+    """The same for who removes runs to make room, and is short of room for that."""
+    try:
+        with faults(path):
+            yield
+    except StoreError as error:
+        if not is_full(error.__cause__):
+            raise
+        log = path.with_name(f"{path.name}-wal")
+        needed = log.stat().st_size if log.exists() else 0  # what is in it takes no more elsewhere
+        raise too_full_to_prune(f"the journal {path}", needed + _SOME_BYTES) from error.__cause__
+
+
 def store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:
     """The typed error; `retryable` when only the moment was wrong."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         told = f"the journal {path} has been locked by another process for {BUSY_S:g} s"
         return StoreError(told, hint="nothing is lost; try again", retryable=True)
-    if code == sqlite3.SQLITE_FULL or getattr(error, "errno", None) in _NO_SPACE:
+    if is_full(error):
         return full(f"the journal {path}")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return damaged(path, str(error))
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return StoreError(f"the journal {path} cannot be written: {error}", hint=_DENIED)
+    said = (error.strerror if isinstance(error, OSError) else None) or error
+    if is_denied(error):
+        return StoreError(f"the journal {path} cannot be written: {said}", hint=_DENIED)
     if isinstance(error, sqlite3.DatabaseError) and not code:
         return damaged(path, str(error))
-    return StoreError(f"the journal {path}: {error}", hint=_DENIED)
+    return StoreError(f"the journal {path}: {said}", hint=_DENIED)
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether there was no room on the disk."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    no_index = code == sqlite3.SQLITE_IOERR_SHMSIZE  # the file beside it that all processes share
+    return (
+        no_index or code & 0xFF == sqlite3.SQLITE_FULL or getattr(error, "errno", None) in _NO_SPACE
+    )
+
+
+def is_denied(error: BaseException | None) -> bool:
+    """Whether the file, or its folder, may not be written."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    denying = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+    return code in denying or getattr(error, "errno", None) in _MAY_NOT
 
 
 def damaged(path: Path, told: str) -> StoreError:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from sqlite3 import Connection
 
 from weft.core.codec import encode
+from weft.core.errors import StoreError
 from weft.core.ids import RunId
 from weft.core.ports.clock import Clock, SystemClock
 from weft.core.ports.journal import (
@@ -33,9 +35,10 @@ from weft.engine.journal.refusals import busy, closed, exists, unclaimed
 from weft.engine.journal.rows import letter_in, node_of
 from weft.engine.journal.sqlite import writing
 from weft.engine.journal.sqlite.checking import complaints
-from weft.engine.journal.sqlite.faults import BUSY_S, JournalInUse, faults
+from weft.engine.journal.sqlite.faults import BUSY_S, JournalInUse, faults, faults_of_pruning
 from weft.engine.journal.sqlite.locks import FileLock, holder, locked
 from weft.engine.journal.sqlite.pruning import prune
+from weft.engine.journal.sqlite.reading import Reading, only_read, reading_will_do
 from weft.engine.journal.sqlite.schema import number, opened
 from weft.engine.journal.sqlite.tables import SqliteTables
 from weft.engine.journal.sqlite.writing import Held
@@ -45,11 +48,17 @@ class SqliteJournal:
     """Implements `Journal` in the file `path`, which is made when it is missing (mode 0600).
 
     What was appended outlives the process; with `power_safe` also a power cut, at the price of
-    waiting for the disk each time. Raises: `StoreError` when the file cannot be opened.
+    waiting for the disk each time. `to_read`: a file that may not be written is opened all the
+    same, and whatever would write to it raises. Raises: `StoreError` when it cannot be opened.
     """
 
     def __init__(
-        self, path: Path | str, *, power_safe: bool = False, clock: Clock | None = None
+        self,
+        path: Path | str,
+        *,
+        power_safe: bool = False,
+        to_read: bool = False,
+        clock: Clock | None = None,
     ) -> None:
         self.path = Path(path).absolute()
         self.quick = not power_safe  # else it waits for the disk
@@ -59,14 +68,15 @@ class SqliteJournal:
         self._version = self._seen = 0
         self._closed = False
         self._waits = True  # whether the connection waits where another process writes
-        with faults(self.path):
-            self._db = opened(self.path, power_safe=power_safe)
+        self._reading: Reading | None = None  # where it may not be written,
+        self._refusal: StoreError | None = None  # and why
+        self._db = self._opened(power_safe, to_read)
         self._tables = SqliteTables(self._db, self.path)
 
     def begin(self, header: RunHeader) -> Claim:
         blobs = Blobs()
         body = sealed(encode(header, blobs.keep))
-        with self._using() as tables:
+        with self._writing() as tables:
             lock = None
             try:
                 with writing.transaction(tables.db):
@@ -80,7 +90,7 @@ class SqliteJournal:
         return Claimed(partial(self._let_go, header.run, lock))
 
     def claim(self, run: RunId) -> Claim:
-        with self._using() as tables:
+        with self._writing() as tables:
             db, lock = tables.db, self._locked(run, tables.row_of(run).no)
             try:
                 row = tables.row_of(run)
@@ -95,7 +105,7 @@ class SqliteJournal:
         return Claimed(partial(self._let_go, run, lock))
 
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
-        with self._using(wait) as tables:
+        with self._writing(wait) as tables:
             held = self._held.get(run)
             if held is None:
                 raise unclaimed(run)
@@ -130,13 +140,13 @@ class SqliteJournal:
 
     def send(self, run: RunId, letter: Letter) -> None:
         body = sealed(encode(letter))
-        with self._using() as tables:
+        with self._writing() as tables:
             query = "INSERT INTO letters (run, node, body) VALUES (?, ?, ?)"
             tables.db.execute(query, (tables.row_of(run).no, node_of(letter), body))
             self._version += 1
 
     def letters(self, run: RunId, *, wait: bool = True) -> Sequence[Letter]:
-        with self._using(wait) as tables:
+        with self._writing(wait) as tables:
             query = "SELECT no, body FROM letters WHERE run = ? AND NOT taken ORDER BY no"
             found = tables.db.execute(query, (tables.row_of(run).no,)).fetchall()
             if not found:
@@ -156,13 +166,18 @@ class SqliteJournal:
         max_bytes: int | None = None,
         runs: Sequence[RunId] | None = None,
     ) -> Pruned:
+        with self._writing():
+            pass
         # On a connection of its own: whoever writes meanwhile is kept waiting at the end only.
-        with faults(self.path), closing(opened(self.path, power_safe=False)) as db:
+        with faults_of_pruning(self.path), closing(opened(self.path, power_safe=False)) as db:
             tables, now = SqliteTables(db, self.path), self._clock.wall()
             gone = going(tables, now, keep=keep, older_than_s=older_than_s, runs=runs)
             return prune(tables, gone, max_bytes)
 
     def check(self) -> Sequence[str]:
+        if self._reading is not None:
+            with self._using() as tables:
+                return complaints(tables)
         with faults(self.path), closing(opened(self.path, power_safe=False)) as db:
             return complaints(SqliteTables(db, self.path))
 
@@ -189,13 +204,42 @@ class SqliteJournal:
         try:
             if self._closed:
                 raise closed(f"the journal {self.path}")
-            with faults(self.path):
+            with faults(self.path), self._renewed():
                 if wait is not self._waits:
                     self._db.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000 if wait else 0:.0f}")
                     self._waits = wait
                 yield self._tables
         finally:
             self._lock.release()
+
+    @contextmanager
+    def _writing(self, wait: bool = True) -> Iterator[SqliteTables]:
+        with self._using(wait) as tables:
+            if self._refusal is not None:
+                raise only_read(self._refusal)
+            yield tables
+
+    def _opened(self, power_safe: bool, to_read: bool) -> Connection:
+        try:
+            with faults(self.path):
+                return opened(self.path, power_safe=power_safe)
+        except StoreError as error:
+            if not to_read or not reading_will_do(self.path, error):
+                raise
+            self._refusal = error
+        with faults(self.path):
+            self._reading = Reading(self.path)
+        return self._reading.db
+
+    def _renewed(self) -> AbstractContextManager[None]:
+        """Where others cannot be heard: look whether they wrote, now and at the end."""
+        if self._reading is None:
+            return nullcontext()
+        if self._reading.renew():
+            self._db, self._waits = self._reading.db, True
+            self._tables = SqliteTables(self._db, self.path)
+            self._version += 1
+        return self._reading.undisturbed()
 
     def _begun(self, header: RunHeader, body: bytes, blobs: Blobs) -> int:
         if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (header.run,)).fetchone():

@@ -30,8 +30,11 @@ class FileLock:
             _remove(self._path, descriptor)
 
 
-def locked(path: Path) -> FileLock | None:
-    """Take the lock on `path`; None: somebody has it. Raises: `OSError`."""
+def locked(path: Path, *, said: bool = True) -> FileLock | None:
+    """Take the lock on `path`; None: somebody has it. Raises: `OSError`.
+
+    `said`: the file says by whom, which takes room on the disk.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for tried in range(_TRIES):
         descriptor = _taken(path)
@@ -39,7 +42,8 @@ def locked(path: Path) -> FileLock | None:
             lock = FileLock(path, descriptor)
             try:
                 os.ftruncate(descriptor, 0)
-                os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
+                if said:
+                    os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
             except BaseException:
                 lock.release()
                 raise
@@ -50,11 +54,13 @@ def locked(path: Path) -> FileLock | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody has the lock on `path`."""
+    """Whether somebody has the lock on `path`, or this user may not see whether."""
     try:
-        descriptor = os.open(path, os.O_RDWR)
+        descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
+    except PermissionError:
+        return True
     try:
         return not _try(descriptor, shared=True)
     finally:

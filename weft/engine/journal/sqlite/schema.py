@@ -5,10 +5,12 @@ Does not know what is in them.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from weft.core.errors import StoreError
@@ -43,10 +45,10 @@ def opened(
     """A connection to the journal at `path`, which is made (mode 0600) or brought up to date.
 
     Raises: `StoreError` for a file of another program or of a newer weft, which stays as it is;
-    `sqlite3.Error`, `OSError`.
+    `sqlite3.Error`, `OSError`, such as `PermissionError` for a file that may not be written.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    _make(path)
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         _prepare(db, path, migrations)
@@ -57,6 +59,29 @@ def opened(
         db.close()
         raise
     return db
+
+
+def _make(path: Path) -> None:
+    # A file that is there is not opened here: closing it would end the locks that SQLite has on it
+    # for other connections of this process, and the next process to close it would take their log.
+    if not path.exists():
+        with suppress(FileExistsError):
+            flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
+            os.close(os.open(os.path.realpath(path), flags, 0o600))
+    if not os.access(path, os.W_OK):  # SQLite would open it, and fail when something is written
+        raise PermissionError(errno.EACCES, "this user may not write to it")
+
+
+def check_format(
+    db: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]] = MIGRATIONS
+) -> None:
+    """Refuse what cannot be read as it is. Raises: `StoreError`, `sqlite3.Error`."""
+    db.execute("PRAGMA trusted_schema = OFF")  # whoever made the file
+    if not _is_current(db, path, migrations):
+        version = number(db, "PRAGMA user_version")
+        told = f"the journal {path} has format {version}, and this weft reads {len(migrations)}"
+        hint = "`weft runs`, by somebody who may write to it, brings it up to date"
+        raise StoreError(told, hint=hint)
 
 
 def _prepare(db: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]]) -> None:

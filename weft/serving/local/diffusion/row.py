@@ -149,9 +149,12 @@ class DiffusionRow:
     def _ending(self, denoising: Denoising) -> FinishReason | None:
         if self._answer.stopped is not None:
             return "stop"
-        if denoising.finish == "stop" and self._form is not None and not self._form.complete:
-            return "length"
-        return denoising.finish
+        finish, form = denoising.finish, self._form
+        if form is None or finish not in ("stop", "length"):
+            return finish
+        if form.over:  # also where nothing of it was open from the start
+            return "stop" if form.complete else "length"
+        return finish
 
     def _check_form(self, reason: FinishReason) -> None:
         if self.ticket.request.schema is not None and reason == "length":

@@ -1,10 +1,11 @@
-"""The ways in which one diffusion model may be asked to write: presets, each made once.
+"""The ways in which one diffusion model may be asked to write: presets, the last few kept.
 
 Knows decoders by name; knows no requests.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 
 from weft.core.errors import CapabilityError, SpecError
@@ -34,7 +35,7 @@ class Ways:
     def __init__(self, traits: Traits, default: DecodeSpec = AUTOREGRESSIVE) -> None:
         self._traits = traits
         self._default = default
-        self._made: dict[DecodeSpec, Way] = {}
+        self._made: OrderedDict[DecodeSpec, Way] = OrderedDict()
 
     def way(self, decode: DecodeSpec) -> Way:
         """Raises: `CapabilityError` for a decoder that is none, is for models of another kind, or
@@ -48,6 +49,9 @@ class Ways:
                 self._made[spec] = self._make(spec)
             except SpecError as error:  # to who asks, it is what this model cannot do
                 raise CapabilityError(error.message, hint=error.hint) from error
+            if len(self._made) > _MOST:
+                self._made.popitem(last=False)
+        self._made.move_to_end(spec)
         return self._made[spec]
 
     def _make(self, spec: DecodeSpec) -> Way:
@@ -62,10 +66,5 @@ class Ways:
             raise CapabilityError(
                 f"the decoder {spec.method!r} may change the text",
                 hint="ask for it as a lossy one, if that is what you want",
-            )
-        if len(self._made) >= _MOST:
-            raise CapabilityError(
-                f"this model writes in {_MOST} ways already",
-                hint="use fewer decoders, or fewer variants of their options",
             )
         return Way(spec.method, plugs_for(spec.method, self._traits, dict(spec.options)), plain)

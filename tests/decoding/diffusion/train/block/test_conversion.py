@@ -35,6 +35,7 @@ from weft.decoding.speculative.chance import Keyed
 from weft.decoding.speculative.train.teacher import Teacher
 from weft.decoding.tensor_file import read
 from weft.decoding.train.frame import Progress
+from weft.decoding.train.news import Measures
 
 SCHEDULE: Mapping[str, int | float] = {"steps": 6, "texts": 2, "rate": 0.02, "longest": 400}
 Made = tuple[Path, list[float]]
@@ -177,6 +178,25 @@ def test_going_on_ends_where_it_would_have(
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
+@pytest.mark.parametrize("measuring", [1, 2])
+def test_stopped_while_it_is_measured_it_ends_the_same(
+    converted: Made, chat_model: Path, tmp_path: Path, measuring: int
+) -> None:
+    """Before anything is learnt, and after all of it."""
+    asked, heard = order(chat_model, tmp_path / "out"), list[object]()
+
+    def stop() -> bool:
+        return sum(isinstance(news, Measures) for news in heard) == measuring
+
+    assert KIND.train(asked, False, Hearing(heard.append, stop)) is None
+    assert not (asked.out / "config.json").exists()
+    made, _ = trained(asked, resume=True)
+    assert made is not None
+    ours, _ = read(asked.out / "adapter.safetensors")
+    theirs, _ = read(converted[0] / "adapter.safetensors")
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
 def test_all_weights_can_be_learnt(chat_model: Path, tmp_path: Path) -> None:
     settings = {**SETTINGS, "rank": 0, "shifted": 0, "weighted": 1, "complement": 0}
     schedule = {**SCHEDULE, "steps": 2, "rate": 0.001}
@@ -197,7 +217,8 @@ def test_all_weights_can_be_learnt(chat_model: Path, tmp_path: Path) -> None:
         ({"settings": {"block": 0}}, "none"),
         ({"schedule": {"steps": 0}}, "nothing can be trained"),
         ({"schedule": {**SCHEDULE, "longest": 8}}, "cut off before their answers"),
-        ({"device": "nowhere"}, "cannot compute"),
+        ({"device": "nowhere"}, "nothing can be trained on 'nowhere'"),
+        ({"variant": "full"}, "no use for a variant"),
     ],
 )
 def test_other_orders_are_refused(

@@ -13,13 +13,14 @@ from weft.core.errors import InputError
 from weft.decoding import tensor_file
 from weft.decoding.diffusion.models import is_diffusion, load
 from weft.decoding.diffusion.oracle import vocabulary as words
+from weft.decoding.diffusion.oracle.languages import LANGUAGES
 from weft.decoding.diffusion.train.kinds import KINDS, kind_of
 from weft.decoding.diffusion.train.lists import network
-from weft.decoding.diffusion.train.order import Hearing, Order
+from weft.decoding.diffusion.train.order import Hearing, Order, Trained
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
 from weft.decoding.train.frame import Progress
-from weft.decoding.train.news import News
+from weft.decoding.train.news import Measures, News
 
 TINY = {"width": 32, "layers": 1, "examined": 0}
 FLOAT32 = NetworkOptions(dtype="float32", threads=1)
@@ -51,6 +52,17 @@ def in_pieces(told: Order, after: int) -> None:
     assert stopped is None
     assert not (told.out / "config.json").exists()
     assert follow(told, resume=True) is not None
+
+
+def measured_when_gone_on_with(told: Order) -> None:
+    """Stopped as soon as the measuring begins, then resumed."""
+    heard: list[News] = []
+    hearing = Hearing(heard.append, lambda: any(isinstance(news, Measures) for news in heard))
+    assert follow(told, hearing=hearing) is None
+    assert not (told.out / "config.json").exists()
+    trained = follow(told, resume=True)
+    assert isinstance(trained, Trained)
+    assert len(trained.measured) == len(LANGUAGES)
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +116,13 @@ def test_what_is_measured_is_told(made: Path, tmp_path: Path) -> None:
                for line in lines)  # fmt: skip
 
 
+def test_it_can_be_stopped_while_it_is_measured(made: Path, tmp_path: Path) -> None:
+    told = order(tmp_path / "out", settings={**TINY, "examined": 1})
+    measured_when_gone_on_with(told)
+    one_go, pieces = weights(made / "full"), weights(tmp_path / "out")
+    assert all(one_go[name].equal(pieces[name]) for name in one_go)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -112,7 +131,10 @@ def test_what_is_measured_is_told(made: Path, tmp_path: Path) -> None:
         ({"settings": {"width": 40}}, "width 40"),
         ({"settings": {"depth": 4}}, "no setting 'depth'"),
         ({"schedule": {"steps": 0}}, "nothing can be trained"),
-        ({"device": "abacus"}, "cannot compute on 'abacus'"),
+        ({"settings": {"width": 32, "layers": 0}}, "0 layers"),
+        ({"settings": {"width": 8192, "layers": 1}}, "width 8192"),
+        ({"device": "cuda"}, "trained on the CPU"),
+        ({"data": "chats.jsonl"}, "no use for a data"),
         ({"model": Path("nowhere")}, "cannot be read"),
     ],
 )
@@ -162,6 +184,10 @@ class TestDistilling:
         assert follow(told, hearing=Hearing(stop=lambda: True)) is None
         assert follow(told, resume=True) is not None
 
+    def test_stopped_while_it_is_measured(self, made: Path, tmp_path: Path) -> None:
+        told = self.told(made, tmp_path / "out")
+        measured_when_gone_on_with(replace(told, settings={**told.settings, "examined": 1}))
+
     def test_it_needs_a_list_model(self, made: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="of one model"):
             follow(replace(self.told(made, tmp_path / "x"), model=None))
@@ -181,6 +207,11 @@ class TestFilters:
         one_go, pieces = weights(tmp_path / "a"), weights(tmp_path / "b")
         assert one_go["inward"].shape == (6, 8 if variant == "full" else network.BLOCK)
         assert all(one_go[name].equal(pieces[name]) for name in one_go)
+
+    def test_too_few_texts_are_told(self, made: Path, tmp_path: Path) -> None:
+        told = self.told(made, tmp_path / "out")
+        with pytest.raises(InputError, match="too few to learn from"):
+            follow(replace(told, settings={**told.settings, "texts": 1}))
 
     def test_it_is_for_the_model_it_was_made_with(self, made: Path, tmp_path: Path) -> None:
         follow(self.told(made, tmp_path / "out"))

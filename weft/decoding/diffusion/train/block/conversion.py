@@ -65,8 +65,12 @@ def _train(order: Order, resume: bool, hearing: Hearing) -> Trained | None:
     learner = _learner(order, order.model, settings["rank"], texts.mask)
     course = _course(learner, laying, settings)
     hearing.on_news(Measures(len(held_out)))
-    before = course.examine(held_out, schedule.texts)
+    before = course.examine(held_out, schedule.texts, hearing.stop)
     trainer = Trainer[Pages](course, learnt_from, schedule, order.out / CHECKPOINT)
+    if before is None:
+        if not resume:
+            trainer.keep()  # nothing learnt yet; what is there is of a later step
+        return None
     if resume:
         trainer.resume()
     course.grow_to(trainer.step)
@@ -81,7 +85,9 @@ def _train(order: Order, resume: bool, hearing: Hearing) -> Trained | None:
         return None
     trainer.keep()  # measuring takes a while, too
     hearing.on_news(Measures(len(held_out)))
-    after = course.examine(held_out, schedule.texts)
+    after = course.examine(held_out, schedule.texts, hearing.stop)
+    if after is None:
+        return None
     learner.save(order.out, _told(laying, schedule, before, after))
     (order.out / CHECKPOINT).unlink(missing_ok=True)
     loss = losses[0] if losses else None
@@ -143,4 +149,5 @@ KIND: Final = Kind(
     Schedule(steps=1200, texts=2, longest=280, rate=1.5e-3, warm_up=0.01, keep_every=20),
     SETTINGS,
     _train,
+    frozenset({"model", "data", "device"}),
 )

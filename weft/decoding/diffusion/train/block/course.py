@@ -6,7 +6,7 @@ After BD3-LM (arXiv 2503.09573), with the shift and the complementary noise of F
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -70,13 +70,20 @@ class BlockCourse:
         weights = torch.from_numpy(np.concatenate([layout.weights for layout in layouts])).to(wrong)
         return (wrong * weights).sum() / weights.sum().clamp(min=1.0)
 
-    def examine(self, held_out: Sequence[Page], texts: int) -> Found:
-        """`texts` at once, with the blocks it is to end with. The same noise every time."""
+    def examine(
+        self, held_out: Sequence[Page], texts: int, stop: Callable[[], bool] = lambda: False
+    ) -> Found | None:
+        """`texts` at once, with the blocks it is to end with. The same noise every time.
+
+        None when `stop` said so.
+        """
         chance = np.random.default_rng(0)
         total, right, slots = 0.0, 0, 0
         pages = sorted(held_out, key=lambda page: len(page.tokens))
         with torch.no_grad():
             for first in range(0, len(pages), texts):
+                if stop():
+                    return None
                 laid = self._laid(pages[first : first + texts], self._laying, chance, _HALF)
                 logits, goals = self._predicted(laid)
                 total += float(cross_entropy(logits, goals, reduction="sum"))

@@ -22,6 +22,7 @@ from weft.decoding.diffusion.train.lists import network
 from weft.decoding.diffusion.train.lists.examine import questions
 from weft.decoding.diffusion.train.order import (
     CHECKPOINT,
+    CONFIG,
     Hearing,
     Kind,
     Order,
@@ -82,10 +83,15 @@ def _train(order: Order, resume: bool, hearing: Hearing) -> Trained | None:
     network.save(model, order.out, "block" if own else "full", preset="dparallel")
     after = list_model(order.out, order.threads)
     compared = _Compared(settings["slots"], examined, schedule.seed)
-    lines = tuple(compared.lines(adapter, after)) if examined else ()
+    lines = []
+    for line in compared.lines(adapter, after) if examined else ():
+        if hearing.stop():
+            (order.out / CONFIG).unlink()  # it is measured when it is gone on with
+            return None
+        lines.append(line)
     (order.out / CHECKPOINT).unlink(missing_ok=True)
     loss = losses[0] if losses else None
-    return Trained(KIND.name, order.out, schedule.steps, loss, lines)
+    return Trained(KIND.name, order.out, schedule.steps, loss, tuple(lines))
 
 
 @dataclass(frozen=True, slots=True)

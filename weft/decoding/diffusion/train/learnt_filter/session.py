@@ -89,6 +89,11 @@ def _train(order: Order, resume: bool, hearing: Hearing) -> Trained | None:
     if looks is None:
         trainer.keep()  # looks are the same when they are made again
         return None
+    if len(looks) < _HELD_OUT_EVERY:
+        raise InputError(
+            f"{len(looks)} looks at predictions are too few to learn from",
+            hint=f"write more texts: --set texts={KIND.settings['texts']}",
+        )
     held = np.arange(len(looks)) % _HELD_OUT_EVERY == _HELD_OUT_EVERY - 1
     source.looks = looks.at(np.flatnonzero(~held))
     losses: list[float] = []

@@ -30,9 +30,22 @@ _WEIGHTS: Final = "model.safetensors"
 _EMBEDDING: Final = "model.embed_tokens.weight"
 _LAYER: Final = ".self_attn.q_proj.weight"
 _WIDEST: Final = 4096
+_MOST_LAYERS: Final = 64
 _POSITIONS: Final = 256
 _SPREAD: Final = 0.05
 """Standard deviation of the first weights: more than usual, the model being small."""
+
+
+def check_size(width: int, layers: int) -> None:
+    """Raises: `InputError` for a model that cannot be, or that no list asks for."""
+    if not 32 <= width <= _WIDEST or width % 32:
+        raise InputError(
+            f"there is no list model of width {width}", hint=f"take a multiple of 32, to {_WIDEST}"
+        )
+    if not 1 <= layers <= _MOST_LAYERS:
+        raise InputError(
+            f"there is no list model of {layers} layers", hint=f"take 1 to {_MOST_LAYERS}"
+        )
 
 
 def new(width: int, layers: int, seed: int) -> LlamaForCausalLM:

@@ -40,8 +40,7 @@ _ITEMS: Final = 5
 def _train(order: Order, resume: bool, hearing: Hearing) -> Trained | None:
     variant = _variant(order.variant)
     settings, schedule = KIND.set_to(order), KIND.scheduled(order)
-    if settings["width"] < 32 or settings["width"] % 32 or not settings["layers"]:
-        raise InputError(f"a model of width {settings['width']}", hint="take a multiple of 32")
+    network.check_size(settings["width"], settings["layers"])
     open_folder(order, resume)
     torch.set_num_threads(order.threads or model_threads())
     model = network.new(settings["width"], settings["layers"], schedule.seed)
@@ -65,11 +64,15 @@ def _train(order: Order, resume: bool, hearing: Hearing) -> Trained | None:
     count = settings["examined"]
     hearing.on_news(Measures(count * len(LANGUAGES)))
     reader = Reader(model, lesson.block, variant == "ar")
-    lines = tuple(_examined(reader, count, schedule.seed)) if count else ()
+    lines = []
+    for line in _examined(reader, count, schedule.seed) if count else ():
+        if hearing.stop():
+            return None
+        lines.append(line)
     network.save(model, order.out, variant)
     (order.out / CHECKPOINT).unlink(missing_ok=True)
     loss = losses[0] if losses else None
-    return Trained(KIND.name, order.out, schedule.steps, loss, lines)
+    return Trained(KIND.name, order.out, schedule.steps, loss, tuple(lines))
 
 
 def _variant(name: str | None) -> network.Variant:
@@ -116,4 +119,5 @@ KIND: Final = Kind(
     Schedule(steps=3200, texts=80, longest=LONGEST, rate=4e-3, warm_up=0.02, keep_every=200),
     {"width": 128, "layers": 4, "examined": 200},
     _train,
+    frozenset({"variant", "model"}),
 )

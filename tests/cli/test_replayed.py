@@ -1,0 +1,93 @@
+"""`weft replay` and `weft diff` where the workflow or the run is not what it seems."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from weft.cli.main import app
+
+MODEL = "models: {small: {use: openai, model: m, base_url: 'http://127.0.0.1:9/v1'}}"
+FLOW = f"""
+name: notes
+{MODEL}
+nodes:
+  a: {{ask: "Which?"}}
+  b: {{model: small, prompt: "On {{{{ a }}}}", default: nothing}}
+outputs: {{b: "{{{{ b }}}}"}}
+"""
+OTHER = 'name: other\nnodes: {a: {ask: "Which?"}}\noutputs: {a: "{{ a }}"}\n'
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WEFT_JOURNAL", str(tmp_path / "journal.sqlite"))
+    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    (tmp_path / "notes.yaml").write_text(FLOW)
+    (tmp_path / "other.yaml").write_text(OTHER)
+    ran = weft("run", "notes.yaml", "--answer", "a=tea", "--run-id", "one")
+    assert ran.exit_code == 0, ran.output
+    return tmp_path
+
+
+def weft(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def runs() -> list[str]:
+    listed: list[dict[str, Any]] = json.loads(weft("runs", "--json").stdout)
+    return [run["run"] for run in listed]
+
+
+def test_another_workflow_is_told_before_what_differs() -> None:
+    same = weft("replay", "one")
+    assert (same.exit_code, same.stderr) == (0, "")
+    other = weft("replay", "one", "--file", "other.yaml")
+    assert other.exit_code == 1
+    assert other.stderr == "warning: this is the workflow other; the run is one of notes\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--answer", "a=salt"), "unless there is --from"),
+        (("--from", "b", "--strict"), "with --from calls are made live"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(options: tuple[str, ...], told: str) -> None:
+    refused = weft("replay", "one", *options)
+    assert refused.exit_code == 2
+    assert told in refused.stderr
+    assert runs() == ["one"]
+
+
+@pytest.mark.parametrize("command", ["replay one --from b", "resume two --accept-changes"])
+def test_models_are_checked_before_anything_runs(folder: Path, command: str) -> None:
+    assert weft("run", "notes.yaml", "--run-id", "two").exit_code == 4
+    (folder / "notes.yaml").write_text(FLOW.replace("use: openai", "use: opnai"))
+    refused = weft(*command.split())
+    assert refused.exit_code == 2
+    assert "no kind of model 'opnai'" in refused.stderr
+    assert sorted(runs()) == ["one", "two"], "no run was begun"
+    shown = json.loads(weft("runs", "show", "two", "--json").stdout)
+    assert (shown["standing"], shown["parts"]) == ("asking", 1)
+
+
+def test_a_run_that_has_not_ended_is_not_so_many_times_as_long() -> None:
+    weft("run", "notes.yaml", "--answer", "a=salt", "--run-id", "two")
+    weft("run", "other.yaml", "--run-id", "open")
+    assert "x)" in wall_times("one", "two")
+    for pair in (("one", "open"), ("open", "one")):
+        assert "x)" not in wall_times(*pair)
+
+
+def wall_times(*pair: str) -> str:
+    shown = weft("diff", *pair).stdout
+    return next(line for line in shown.splitlines() if line.startswith("wall time"))

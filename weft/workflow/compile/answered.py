@@ -1,0 +1,33 @@
+"""What a thought comes to as the value of a node: its answer. Knows no strategy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.core.values import JsonSchema
+from weft.engine.node import NodeContext
+from weft.reasoning.thought import Thought
+from weft.workflow.compile.services import Services
+from weft.workflow.followed import followed
+from weft.workflow.typed_answer import parsed
+
+
+def answered(
+    result: Any, context: NodeContext, services: Services, schema: JsonSchema | None
+) -> Any:
+    """The answer of the `Thought` that a work comes to, typed where there is a schema.
+
+    Its log tells people what the thought cost and why it ended; the findings hold all of it.
+    """
+
+    def value(thought: Thought) -> Any:
+        counts = thought.counts
+        lost = f"; {thought.lost}" if thought.lost else ""
+        context.log(
+            f"{counts.total_tokens:,} tokens in {counts.threads} threads, "
+            f"{counts.critical_path_tokens:,} one after another; {thought.why}{lost}"
+        )
+        services.findings[context.node] = thought
+        return parsed(thought.answer, schema)
+
+    return followed(result, value)
