@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.serving.vllm.fake_weft import QUICK
 from tests.serving.vllm.test_supervisor import Running, play
 from tests.serving.vllm.watching import port_of
 from weft.core.errors import StartError
@@ -92,7 +94,8 @@ def test_another_port_is_tried_when_somebody_came_between(
         assert port_of(url) != Robbed.robbers[0].getsockname()[1]
         running.supervisor.stop()
 
-    said, error = play(scene)
+    # the robber answers nothing
+    said, error = play(scene, care=replace(QUICK, timeout_s=1.0))
     Robbed.robbers[0].close()
     assert error is None
     assert any("trying another" in line for line in said)

@@ -148,7 +148,7 @@ def test_an_answer_is_repeated_without_its_tools(folder: Path) -> None:
     carried = read_cassette(folder / "asked.cassette")
     assert str(folder) not in (folder / "asked.cassette").read_text("utf-8")
     assert repeated(carried).ok
-    assert (folder / "calls").read_text() == "Rome\nBerlin\n"
+    assert sorted((folder / "calls").read_text().split()) == ["Berlin", "Rome"]
     with pytest.raises(BuildError, match="asked on another machine"):
         rebuilt(carried.header)
 
