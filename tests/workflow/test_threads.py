@@ -141,7 +141,7 @@ def test_a_timeout_ends_a_node_that_waits_for_a_thread(
     assert "20 s" in ends["second"].message
     assert "50 s" in ends["first"].message
     assert clock.now() == pytest.approx(50)
-    assert ran == ["hangs"]
+    assert "waits" not in ran
 
 
 def test_a_wrong_number_of_threads_is_told_by_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
