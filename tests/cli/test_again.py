@@ -7,10 +7,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from weft.cli.main import app
+from tests.cli.typing_in import go_into
+from tests.cli.typing_in import typed as weft
 from weft.cli.runs.again import again
 
 FLOW = """
@@ -22,16 +21,9 @@ outputs: {why: "{{ sure }}: {{ why }}"}
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WEFT_JOURNAL", str(tmp_path / "own.sqlite"))
-    monkeypatch.setenv("COLUMNS", "140")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    go_into(tmp_path, monkeypatch, "own.sqlite")
     (tmp_path / "bill.yaml").write_text(FLOW)
     return tmp_path
-
-
-def weft(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
 
 
 def printed(text: str, command: str) -> list[str]:

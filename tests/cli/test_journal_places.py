@@ -7,11 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
+from tests.cli.typing_in import go_into
+from tests.cli.typing_in import typed as weft
 from tests.serving.ui.house import house
-from weft.cli.main import app
 from weft.core.errors import StoreError
 from weft.core.events import HumanAsked
 from weft.core.ids import RunId
@@ -30,16 +29,9 @@ outputs: {sure: "{{ sure }}"}
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WEFT_JOURNAL", str(tmp_path / "own" / "journal.sqlite"))
-    monkeypatch.setenv("COLUMNS", "140")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    go_into(tmp_path, monkeypatch, "own/journal.sqlite")
     (tmp_path / "bill.yaml").write_text(FLOW)
     return tmp_path
-
-
-def weft(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
 
 
 def test_the_page_of_a_journal_that_is_not_there_is_refused(folder: Path) -> None:

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from tests.cli.test_signals import said
+from tests.cli.typing_in import go_into, typed
 from tests.serving.openai.scripted import EndpointServer, Json, Script, chunk, says
 from tests.workflow.runs.test_questions import FINISH, PLAN, TOOLS
-from weft.cli.main import app
 from weft.core.calls import ModelAnswered
 from weft.workflow.journals import open_journal
 from weft.workflow.runs.story import Story, story_of
@@ -25,16 +24,9 @@ WHY = "How many legs has a spider?"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WEFT_JOURNAL", str(tmp_path / "journal.sqlite"))
-    monkeypatch.setenv("COLUMNS", "140")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    go_into(tmp_path, monkeypatch)
     (tmp_path / "tools.py").write_text(TOOLS)
     return tmp_path
-
-
-def typed(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
 
 
 def story() -> Story:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from weft.cli.main import app
+from tests.cli.typing_in import go_into
+from tests.cli.typing_in import typed as weft
 
 MODEL = "models: {small: {use: openai, model: m, base_url: 'http://127.0.0.1:9/v1'}}"
 FLOW = f"""
@@ -26,19 +25,12 @@ OTHER = 'name: other\nnodes: {a: {ask: "Which?"}}\noutputs: {a: "{{ a }}"}\n'
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WEFT_JOURNAL", str(tmp_path / "journal.sqlite"))
-    monkeypatch.setenv("COLUMNS", "140")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    go_into(tmp_path, monkeypatch)
     (tmp_path / "notes.yaml").write_text(FLOW)
     (tmp_path / "other.yaml").write_text(OTHER)
     ran = weft("run", "notes.yaml", "--answer", "a=tea", "--run-id", "one")
     assert ran.exit_code == 0, ran.output
     return tmp_path
-
-
-def weft(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
 
 
 def runs() -> list[str]:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from tests.cli.typing_in import go_into, typed
 from tests.workflow.runs.test_questions import FINISH, HOWMANY, PLAN, TOOLS
-from weft.cli.main import app
 from weft.cli.session import Session
 from weft.core.budget import Budget
 from weft.core.calls import ModelAnswered
@@ -32,10 +31,7 @@ CUT = "cut.sqlite"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WEFT_JOURNAL", str(tmp_path / "journal.sqlite"))
-    monkeypatch.setenv("COLUMNS", "140")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    go_into(tmp_path, monkeypatch)
     (tmp_path / "tools.py").write_text(TOOLS)
     (tmp_path / "tower.txt").write_text("It is a 330 m tall  in all.", "utf-8")
     return tmp_path
@@ -50,10 +46,6 @@ def notes(request: ModelRequest) -> str:
 def model(monkeypatch: pytest.MonkeyPatch, script: FakeModel) -> FakeModel:
     monkeypatch.setattr(Models, "client", lambda *_: script)
     return script
-
-
-def typed(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
 
 
 def cut_off(before: Callable[[Record], bool]) -> str:

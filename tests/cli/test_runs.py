@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
 from tests.cli.hostile import ALL, FORBIDDEN
-from weft.cli.main import app
+from tests.cli.typing_in import go_into
+from tests.cli.typing_in import typed as weft
 from weft.core.ids import RunId
 from weft.workflow.journals import open_journal
 
@@ -51,17 +50,10 @@ outputs: {paid: "{{ paid }}: {{ why }}"}
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WEFT_JOURNAL", str(tmp_path / "own" / "journal.sqlite"))
-    monkeypatch.setenv("COLUMNS", "140")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    go_into(tmp_path, monkeypatch, "own/journal.sqlite")
     (tmp_path / "tools.py").write_text(TOOLS)
     (tmp_path / "bill.yaml").write_text(FLOW)
     return tmp_path
-
-
-def weft(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
 
 
 def data(*words: str) -> Any:

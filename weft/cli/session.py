@@ -53,7 +53,7 @@ _BY_STATUS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
     """What the command line asks of a run, beside its inputs. `answers` are texts by node.
 

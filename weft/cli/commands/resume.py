@@ -18,7 +18,7 @@ from weft.cli.commands.options import (
     TimelineFile,
 )
 from weft.cli.complaint import complaints
-from weft.cli.exit_codes import MEANINGS, ExitCode
+from weft.cli.exit_codes import ExitCode, statuses
 from weft.cli.given import pairs
 from weft.cli.runs.recorded import journal_at
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from weft.engine.cassette import Confirmation
     from weft.workflow.runs.resume import Taken
 
-_STATUS = "\n".join(f"  {code:<5d}{meaning}" for code, meaning in MEANINGS.items())
 HELP = f"""Go on with a run: what is finished is not done again.
 
 A run that was interrupted goes on where it was, also inside maps, loops and workflows; what is
@@ -41,7 +40,7 @@ nobody knows whether it was carried out: find out, and say so with --confirm.
 
 \b
 Exit status:
-{_STATUS}
+{statuses()}
 """
 
 
@@ -81,7 +80,14 @@ def resume(
         from weft.cli.session import Wishes
         from weft.workflow.runs.resume import WorkflowChanged, take
 
-        wishes = Wishes(as_json, quiet, events, timeline, answers=answers, journal=journal)
+        wishes = Wishes(
+            as_json=as_json,
+            quiet=quiet,
+            events=events,
+            timeline=timeline,
+            answers=answers,
+            journal=journal,
+        )
         confirmed = {node: _confirmation(word) for node, word in words.items()}
         with journal_at(journal) as opened:
             try:
