@@ -62,7 +62,6 @@ def server_journal(
     with closing(open_journal(place)) as journal:
         if kept != "none":
             here = in_journal(place)
-            said = f"`weft runs{here}` lists them, `weft runs prune{here}` makes room"
-            said = f"runs are recorded: {said}"
-            console.stderr().print(said, style="dim", soft_wrap=True)
+            how = f"`weft runs{here}` lists them, `weft runs prune{here}` makes room"
+            console.stderr().print(f"runs are recorded: {how}", style="dim", soft_wrap=True)
         yield journal
