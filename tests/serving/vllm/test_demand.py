@@ -14,7 +14,7 @@ import pytest
 from tests.serving.vllm.watching import ask, nothing_left, processes_of, until
 from weft.core.errors import SpecError, StartError
 from weft.serving.vllm import registry, stopping
-from weft.serving.vllm.demand import Lease, demand
+from weft.serving.vllm.demand import Lease, demand, renewed
 from weft.serving.vllm.entry import Entry
 from weft.serving.vllm.lease import Hold, holders
 from weft.serving.vllm.processes import end_leftovers
@@ -214,3 +214,30 @@ def test_a_lease_is_only_as_alive_as_its_holder(state: Path) -> None:
 
 def _starting() -> Entry | None:
     return next((entry for entry in running() if entry.stage == "loading weights"), None)
+
+
+def test_a_lease_is_renewed_after_its_supervisor_was_killed(state: Path) -> None:
+    async def main() -> tuple[Entry, Entry]:
+        lease = await demand(SPEC)
+        same = await renewed(lease, SPEC, needed=False)
+        assert same is not None
+        assert (same.id, same.urls) == (lease.id, lease.urls)
+        first = only()
+        os.kill(first.supervisor.pid, signal.SIGKILL)
+        await asyncio.to_thread(until, lambda: not running(), "an empty registry")
+        assert await renewed(lease, SPEC, needed=False) is None
+        other = await renewed(lease, SPEC, needed=True)
+        assert other is not None
+        assert other.id != lease.id
+        assert (await asyncio.to_thread(ask, other.urls[0]))["pid"]
+        second = only()
+        stale = await renewed(lease, SPEC, needed=False)
+        assert stale is not None
+        assert stale.id == other.id
+        await stale.release()
+        await other.release()
+        return first, second
+
+    first, second = asyncio.run(main())
+    nothing_left(first)
+    gone(second)

@@ -173,3 +173,40 @@ def test_proposers_of_several_servers_are_told_what_one_of_them_wrote(
 
     asyncio.run(main())
     assert heard == ([] if broken else told)
+
+
+class _Dead(FakeModel):
+    """A replica whose server is gone."""
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        raise ModelUnavailable("connection refused")
+        yield
+
+
+def test_a_serving_that_moved_is_found_again(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = "http://127.0.0.1:9/v1", "http://127.0.0.1:10/v1"
+    needs: list[bool] = []
+
+    def replica(_: VllmModel, url: str, name: str) -> FakeModel:
+        return (_Dead if url == old else FakeModel)(lambda _: url, model="m")
+
+    async def renewed(
+        lease: _Lease, wanted: ServeSpec, *, needed: bool, keep_alive_s: float
+    ) -> Any:
+        needs.append(needed)
+        return replace(lease, urls=(new,))
+
+    monkeypatch.setattr(VllmModel, "_replica", replica)
+    monkeypatch.setattr(module, "renewed", renewed)
+
+    async def main() -> None:
+        servers.ready.set()
+        model = VllmModel(ServeSpec("m"))
+        assert (await complete(model, ASKING)).text == new
+        assert (await complete(model, ASKING)).text == new
+        await model.aclose()
+
+    asyncio.run(main())
+    assert (servers.starts, servers.released, needs) == (1, 1, [True])

@@ -36,6 +36,11 @@ class Admission:
         self._holding = Holding(options, clock, stats, self._release)
         self._closed: Callable[[], WeftError] | None = None
 
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for a replica."""
+        return len(self._waiting)
+
     async def enter(self, ticket: Ticket, bounded: bool = True) -> Replica:
         """Wait until the call may start, and return where. A caller that is cancelled is forgotten.
 

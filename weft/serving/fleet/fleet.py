@@ -26,7 +26,7 @@ from weft.serving.fleet.call import Call
 from weft.serving.fleet.common import common
 from weft.serving.fleet.deadline import Deadline
 from weft.serving.fleet.desk import Desk
-from weft.serving.fleet.health import Health
+from weft.serving.fleet.health import Health, Locate
 from weft.serving.fleet.options import FleetOptions
 from weft.serving.fleet.order import ProgramOrder
 from weft.serving.fleet.prefixes import Chain, chain_of
@@ -49,6 +49,7 @@ class Fleet:
     replica breaks goes on elsewhere from the tokens that it has (`resume`); one that is overloaded
     is asked again. Closing a stream closes the replica's at once. The time in the queue counts
     towards `timeout_s`. Belongs to the event loop that uses it first, and owns its clients.
+    With `locate`, a replica that does not answer is looked for elsewhere (see `Locate`).
 
     Raises: `ValueError` without replicas, or when they serve models of different names.
     """
@@ -59,6 +60,7 @@ class Fleet:
         options: FleetOptions = _DEFAULTS,
         *,
         clock: Clock = _CLOCK,
+        locate: Locate | None = None,
     ) -> None:
         names = sorted({client.model for client in replicas})
         if len(names) != 1:
@@ -75,7 +77,7 @@ class Fleet:
         epoch_s = clock.now() - clock.wall().timestamp()
         self._order = ProgramOrder(options, epoch_s)
         admission = Admission(self._replicas, options, clock, self._stats)
-        health = Health(self._replicas, options, clock, admission)
+        health = Health(self._replicas, options, clock, admission, locate)
         self._desk = Desk(admission, health, options, self._stats)
         self._closed = False
 

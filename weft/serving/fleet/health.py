@@ -1,4 +1,4 @@
-"""Puts broken replicas aside and overloaded ones to rest, and finds out when they are back.
+"""Puts broken replicas aside, overloaded ones to rest, and finds out when and where they are back.
 
 Knows no call's state; one task looks after each broken replica until it answers again.
 """
@@ -6,7 +6,7 @@ Knows no call's state; one task looks after each broken replica until it answers
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from random import Random
 
@@ -15,9 +15,10 @@ from weft.core.errors import (
     ModelOverloaded,
     ModelTimeout,
     ModelUnavailable,
+    WeftError,
 )
 from weft.core.ports.clock import Clock, Timer
-from weft.core.ports.model import ModelRequest, Sampling
+from weft.core.ports.model import ModelClient, ModelRequest, Sampling
 from weft.core.values import Message
 from weft.serving.fleet.admission import Admission
 from weft.serving.fleet.deadline import Deadline
@@ -32,9 +33,16 @@ _PROBE = ModelRequest(
     timeout_s=_PROBE_S,
 )
 
+Locate = Callable[[int, bool], Awaitable[ModelClient | None]]
+"""A client for where replica N is served now; None where nothing is known but what the fleet has.
+
+The flag says that calls wait: what is not served anywhere may be started for them. Raises: a
+`WeftError` that says why it cannot be.
+"""
+
 
 class Health:
-    """Keeps `broken` and `resting` of every replica."""
+    """Keeps `broken` and `resting` of every replica, and its client where that is found anew."""
 
     def __init__(
         self,
@@ -42,11 +50,15 @@ class Health:
         options: FleetOptions,
         clock: Clock,
         admission: Admission,
+        locate: Locate | None = None,
     ) -> None:
         self._replicas = replicas
         self._options = options
         self._clock = clock
         self._admission = admission
+        self._locate = locate
+        self._locating = 0
+        self._replaced: list[ModelClient] = []
         self._jitter = Random()  # noqa: S311 - spreads clients in time, keeps no secret
         self._mending: set[asyncio.Task[None]] = set()
         self._outage: Timer | None = None
@@ -54,9 +66,20 @@ class Health:
         self._closed = False
 
     def check(self) -> None:
-        """Raises: `ModelUnavailable` when no replica has answered for `outage_s`."""
-        if self._given_up:
+        """Raises: `ModelUnavailable` when no replica has answered for `outage_s`.
+
+        Where replicas can be located, the call waits instead: it is what they are started for.
+        """
+        if not self._given_up:
+            return
+        if self._locate is None:
             raise self._outage_error()
+        self._given_up = False
+        self._outage = self._clock.call_later(self._options.outage_s, self._give_up)
+        for task in self._mending:
+            task.cancel()  # they rest between looks
+        for replica in self._replicas:
+            self._look_after(replica)
 
     def succeeded(self, replica: Replica) -> None:
         """A call on `replica` came to its end."""
@@ -83,9 +106,7 @@ class Health:
             return
         replica.broken = error
         replica.prefixes.forget()
-        task = asyncio.create_task(self._mend(replica))
-        self._mending.add(task)
-        task.add_done_callback(self._mending.discard)
+        self._look_after(replica)
         if self._outage is None and all(other.broken for other in self._replicas):
             self._outage = self._clock.call_later(self._options.outage_s, self._give_up)
 
@@ -101,16 +122,46 @@ class Health:
             task.cancel()
         if mending:
             await asyncio.wait(mending)
+        for client in self._replaced:
+            await client.aclose()
+
+    def _look_after(self, replica: Replica) -> None:
+        task = asyncio.create_task(self._mend(replica))
+        self._mending.add(task)
+        task.add_done_callback(self._mending.discard)
 
     async def _mend(self, replica: Replica) -> None:
         looks = 0
         while (error := await self._probe(replica)) is not None:
             replica.broken = error
             looks += 1
-            await self._clock.sleep(self._backoff_s(looks))
+            if not await self._moved(replica):
+                await self._clock.sleep(self._backoff_s(looks))
         replica.broken = None
         self._end_outage()
         self._admission.dispatch()
+
+    async def _moved(self, replica: Replica) -> bool:
+        """True when the replica has another client now. Waiting calls are told why it has none."""
+        if self._locate is None:
+            return False
+        needed = self._admission.waiting > 0
+        self._locating += 1
+        try:
+            client = await self._locate(self._replicas.index(replica), needed)
+        except WeftError as error:
+            replica.broken = ModelUnavailable(error.message, hint=error.hint)
+            if needed and all(other.broken for other in self._replicas):
+                self._admission.refuse_all(self._outage_error)
+            return False
+        finally:
+            self._locating -= 1
+        if client is None:
+            return False
+        self._replaced.append(replica.client)  # calls may still be on it
+        replica.client = client
+        replica.overloads = 0
+        return True
 
     async def _probe(self, replica: Replica) -> ModelError | None:
         """What is wrong with the replica. Any answer shows that it lives, also a refusal."""
@@ -135,6 +186,9 @@ class Health:
         return delay_s * (1 + self._jitter.random() / 2)
 
     def _give_up(self) -> None:
+        if self._locating:  # a server that starts may take longer than an outage
+            self._outage = self._clock.call_later(self._options.outage_s, self._give_up)
+            return
         self._given_up = True
         self._admission.refuse_all(self._outage_error)
 
@@ -147,6 +201,8 @@ class Health:
     def _outage_error(self) -> ModelUnavailable:
         told = "; ".join(f"{replica.name}: {replica.broken}" for replica in self._replicas)
         return ModelUnavailable(
-            f"no replica answered for {self._options.outage_s:g} s: {told}",
+            f"no replica answered for {self._options.outage_s:g} s: {told}"
+            if self._given_up
+            else f"no replica answers: {told}",
             hint="are the servers running?",
         )

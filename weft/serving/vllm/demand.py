@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from weft.core.errors import StartError, WeftError
 from weft.serving.vllm import failure, registry
@@ -70,6 +70,28 @@ async def demand(
             raise
         hold.release()
     raise StartError(f"servers of {spec.name} were stopped again and again while they started")
+
+
+async def renewed(
+    lease: Lease, wanted: ServeSpec, *, needed: bool, keep_alive_s: float = 0
+) -> Lease | None:
+    """`lease` as its serving stands now; where that is gone, a lease of another one.
+
+    Another is started only where it is `needed`; None when it is not, and none runs. A lease that
+    is not `lease` replaces it, and `lease` is released.
+
+    Raises: as `demand`.
+    """
+    entry = registry.entry_of(lease.id)
+    if entry is not None and entry.supervisor.lives() and entry.status != "stopping":
+        return replace(lease, urls=entry.urls or lease.urls)
+    if not needed:
+        async with registry.locked_meanwhile():
+            if not any(satisfies(other, wanted) for other in registry.entries()):
+                return None
+    other = await demand(wanted, keep_alive_s=keep_alive_s)
+    await lease.release()
+    return other
 
 
 async def until_ready(serving: str, show: Callable[[str], None] | None = None) -> Entry | None:

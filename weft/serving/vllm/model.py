@@ -1,4 +1,4 @@
-"""A model on vLLM as a client: found running or started when first needed, behind a fleet.
+"""A model on vLLM as a client: found or started when needed, and again when its servers are gone.
 
 Does not know processes (see `demand`) or routing (see `weft.serving.fleet`).
 """
@@ -16,7 +16,7 @@ from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Completion, Message
 from weft.serving.fleet import Fleet, FleetOptions
 from weft.serving.openai import OpenAIModel
-from weft.serving.vllm.demand import Lease, demand
+from weft.serving.vllm.demand import Lease, demand, renewed
 from weft.serving.vllm.drafting.channel.telling import tell
 from weft.serving.vllm.places import drafting_folder
 from weft.serving.vllm.spec import ServeSpec
@@ -48,6 +48,7 @@ class VllmModel:
         self._opening = asyncio.Lock()
         self._lease: Lease | None = None
         self._fleet: Fleet | None = None
+        self._urls: list[str] = []
         self._closed = False
 
     @property
@@ -104,9 +105,26 @@ class VllmModel:
                     await lease.release()
                     self._refuse_closed()
                 self._lease = lease
+                self._urls = list(lease.urls)
                 replicas = [self._replica(url, lease.name) for url in lease.urls]
-                self._fleet = Fleet(replicas, self._connection.fleet)
+                self._fleet = Fleet(replicas, self._connection.fleet, locate=self._locate)
             return self._fleet
+
+    async def _locate(self, number: int, needed: bool) -> OpenAIModel | None:
+        """A client for where replica `number` is served now, if that is another place. `Locate`."""
+        async with self._opening:
+            if self._closed or self._lease is None:
+                return None
+            keep_alive_s = self._connection.keep_alive_s
+            lease = await renewed(self._lease, self._spec, needed=needed, keep_alive_s=keep_alive_s)
+            if lease is None:
+                return None
+            self._lease = lease
+            url = lease.urls[number % len(lease.urls)]
+            if url == self._urls[number]:
+                return None
+            self._urls[number] = url
+            return self._replica(url, lease.name)
 
     async def _tell(self, request: ModelRequest, answer: Completion) -> None:
         """Let the other servers' proposers know what one of them wrote for a node of a program."""
