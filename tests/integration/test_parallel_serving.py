@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
@@ -16,7 +17,10 @@ import weft
 from tests.integration.oracle import Oracle
 from tests.integration.tiny_llama import READABLE, make_tiny_llama
 from weft.serving.vllm import registry
+from weft.serving.vllm.detached import Terms, start
 from weft.serving.vllm.processes import end_leftovers, marked
+from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.stopping import stop
 from weft.workflow.models import Models
 
 pytestmark = pytest.mark.vllm
@@ -80,7 +84,31 @@ def test_two_ranks_answer_as_one(kind: str, model: Path, expected: list[str]) ->
     assert len(set(answers)) == len(PROMPTS)
 
 
-def _run(model: Path, **ranks: int) -> tuple[list[str], int, int]:
+@pytest.mark.usefixtures("state")
+def test_two_machines_answer_as_one(model: Path, expected: list[str]) -> None:
+    """Two servings of vLLM's own kind, one of them without a server, that meet on 127.0.0.1."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    extra = ["--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={port}"]
+    second = ServeSpec(
+        os.fspath(model),
+        tp=2,
+        dtype="float32",
+        kv_cache_bytes=2**28,
+        max_context_tokens=1024,
+        extra=(*extra, "--node-rank=1", "--headless"),
+    )
+    with registry.locked():
+        entry = start(second, Terms())
+    try:
+        answers, workers, engines = _run(model, extra=[*extra, "--node-rank=0"], tp=2)
+    finally:
+        stop(entry, now=True)
+    assert (workers, engines) == (1, 1)
+    assert answers == expected
+
+
+def _run(model: Path, **ranks: object) -> tuple[list[str], int, int]:
     """The answers, how many workers the server had, and how many engines shared the work."""
     options = {"dtype": "float32", "kv_cache": "256MiB", "max_context_tokens": 1024, **ranks}
     source = WORKFLOW.replace("MODEL", os.fspath(model)).replace("OPTIONS", json.dumps(options))
@@ -97,14 +125,14 @@ def _run(model: Path, **ranks: int) -> tuple[list[str], int, int]:
 
 def _workers() -> int:
     """Worker processes of the one serving in our registry."""
-    [serving] = registry.entries()
+    [serving] = [entry for entry in registry.entries() if entry.urls]
     ours = [process for process, mark in marked() if mark.serving == serving.id]
     return sum("VLLM::Worker" in " ".join(process.cmdline()) for process in ours)
 
 
 def _engines() -> int:
     """Engines that have generated, by the server's own count."""
-    [serving] = registry.entries()
+    [serving] = [entry for entry in registry.entries() if entry.urls]
     with urlopen(serving.urls[0].removesuffix("/v1") + "/metrics") as page:
         lines = page.read().decode().splitlines()
     tokens = [line for line in lines if line.startswith("vllm:generation_tokens_total{")]

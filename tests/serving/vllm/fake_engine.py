@@ -5,6 +5,7 @@ its own, adopted by nobody, deaf to SIGTERM.
 
 FAKE_START_S      seconds until it listens
 FAKE_NEVER        it never listens
+FAKE_LOADED       it says that its weights are loaded; with FAKE_NEVER as ranks without a server do
 FAKE_ERROR        it prints this and ends with status 1
 FAKE_GATE         a file; it does not listen before this exists
 FAKE_CRASH_S      it dies so long after it was first found healthy; FAKE_CRASHES: only in so many
@@ -100,6 +101,18 @@ def crashes() -> bool:
     return path.stat().st_size <= int(SAID.get("crashes", "1000"))
 
 
+def load() -> None:
+    """What is done and said before it listens."""
+    print("INFO Starting to load model fake", flush=True)
+    if "loaded" in SAID:
+        print("INFO Loading weights took 0.10 seconds", flush=True)
+    while "never" in SAID:
+        time.sleep(0.1)
+    while "gate" in SAID and not Path(SAID["gate"]).exists():
+        time.sleep(0.01)
+    time.sleep(float(SAID.get("start_s", "0")))
+
+
 def main() -> None:
     port = int(sys.argv[1])
     if "deaf" in SAID:
@@ -111,12 +124,7 @@ def main() -> None:
         Handler.worker = int(process.stdout.readline())
     if "error" in SAID:
         sys.exit(SAID["error"])
-    print("INFO Starting to load model fake", flush=True)
-    while "never" in SAID:
-        time.sleep(0.1)
-    while "gate" in SAID and not Path(SAID["gate"]).exists():
-        time.sleep(0.01)
-    time.sleep(float(SAID.get("start_s", "0")))
+    load()
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True

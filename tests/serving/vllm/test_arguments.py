@@ -28,6 +28,7 @@ from weft.serving.vllm.launch import launch
 from weft.serving.vllm.machine import Machine
 from weft.serving.vllm.spec import ServeSpec
 
+HEADLESS = ("--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.1", "--headless")
 GOLDEN = Path(__file__).parents[2] / "golden" / "vllm_arguments.txt"
 CASES: list[tuple[str, dict[str, Any], Engine, Machine, int]] = [
     ("a small model on two cores", {}, CPU, TWO_CORES, 0),
@@ -37,6 +38,8 @@ CASES: list[tuple[str, dict[str, Any], Engine, Machine, int]] = [
     ("the second of two replicas", {"replicas": 2}, CPU, EIGHT_CORES, 1),
     ("the third of three replicas on two cores", {"replicas": 3}, CPU, TWO_CORES, 2),
     ("four cores by quota", {"tp": 2}, CPU, CONTAINER, 0),
+    ("the second of two machines", {"tp": 2, "extra": HEADLESS}, CPU, TWO_CORES, 0),
+    ("two API processes", {"extra": ("--api-server-count", "2")}, CPU, TWO_CORES, 0),
     ("compiled on a CPU", {"eager": False}, CPU, TWO_CORES, 0),
     ("n-gram drafts", {"decode": parse_decode("ngram:4,prompt_lookup_max=3")}, CPU, TWO_CORES, 0),
     ("weft's drafts", {"decode": parse_decode("weft:8,memory_mib=32")}, CPU, TWO_CORES, 0),

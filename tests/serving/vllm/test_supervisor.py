@@ -23,6 +23,7 @@ from weft.serving.vllm import registry
 from weft.serving.vllm.detached import Terms, entry_for
 from weft.serving.vllm.entry import Entry
 from weft.serving.vllm.life import Care
+from weft.serving.vllm.matching import satisfies
 from weft.serving.vllm.processes import Identity
 from weft.serving.vllm.restarts import Restarts
 from weft.serving.vllm.spec import ServeSpec
@@ -144,6 +145,23 @@ def test_never_healthy(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert error.stage_reached == "loading weights"
     assert "Starting to load model fake" in error.message
     assert "0.log" in str(error.hint)
+
+
+def test_ranks_without_a_server_are_ready_when_they_have_their_weights(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_LOADED", "1")
+    monkeypatch.setenv("FAKE_NEVER", "1")
+
+    async def scene(running: Running) -> None:
+        entry = running.entry()
+        assert (entry.status, entry.urls) == ("ready", ())
+        assert not satisfies(entry, ServeSpec("fake"))
+        running.supervisor.stop()
+
+    said, error = play(scene, ServeSpec("fake", extra=("--headless",)))
+    assert error is None
+    assert "ready" in said
 
 
 def test_a_failing_start_is_diagnosed(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

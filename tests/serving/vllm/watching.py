@@ -70,7 +70,8 @@ def nothing_left(entry: Entry) -> None:
     """Wait until no process of a serving is there and its ports are free."""
     until(lambda: not processes_of(entry.id), f"the end of {processes_of(entry.id)}")
     for replica in entry.replicas:
-        until(lambda url=replica.url: free(port_of(url)), f"{replica.url} is free")
+        if replica.url:
+            until(lambda url=replica.url: free(port_of(url)), f"{replica.url} is free")
 
 
 def lives(pid: int) -> bool:

@@ -20,7 +20,8 @@ _FORMAT = 1
 class ReplicaEntry:
     """One replica. `url` is what clients of the OpenAI API call the base URL; `engine` a process.
 
-    The address stays the same when the replica is started anew.
+    The address stays the same when the replica is started anew. Ranks of another machine's server
+    have none: "".
     """
 
     number: int
@@ -57,8 +58,9 @@ class Entry:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """The base URLs of all replicas that have not been given up."""
-        return tuple(r.url for r in self.replicas if r.status not in ("failed", "stopped"))
+        """The base URLs of all replicas that have one and have not been given up."""
+        served = (r for r in self.replicas if r.status not in ("failed", "stopped"))
+        return tuple(replica.url for replica in served if replica.url)
 
     @property
     def restarts(self) -> int:

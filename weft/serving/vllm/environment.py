@@ -34,10 +34,10 @@ def _cpu(spec: ServeSpec, machine: Machine, replica: int) -> dict[str, str]:
     if os.environ.get(_BIND):
         return added  # somebody who knows this machine has said it
     if machine.owns_cores:
-        ranks = cores_of_ranks(machine, spec.ranks, spec.replicas, replica)
+        ranks = cores_of_ranks(machine, spec.local_ranks, spec.replicas, replica)
         return added | {_BIND: "|".join(as_list(cores) for cores in ranks)}
     # Under a quota the cores belong to others too: threads are counted, not bound.
-    threads = threads_of_rank(machine.quota_cores // spec.replicas, spec.ranks)
+    threads = threads_of_rank(machine.quota_cores // spec.replicas, spec.local_ranks)
     return added | {_BIND: "nobind", "OMP_NUM_THREADS": str(threads)}
 
 

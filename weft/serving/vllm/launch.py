@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 
 from weft.serving.vllm.arguments import arguments
 from weft.serving.vllm.diffusion.command import ENVIRONMENT, canvas_model, refuse_canvases
+from weft.serving.vllm.entrypoint import MODULE as COMMAND
+from weft.serving.vllm.entrypoint import NEEDS_COMMAND
 from weft.serving.vllm.environment import environment
 from weft.serving.vllm.flags import MODULE
 from weft.serving.vllm.installed import Engine
 from weft.serving.vllm.machine import Machine, this_machine
 from weft.serving.vllm.refusals import refuse, refuse_unknown_flags
 from weft.serving.vllm.shape import UNKNOWN, shape_of
-from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.spec import ServeSpec, flag_of
 from weft.serving.vllm.weights import find_weights
 
 
@@ -54,8 +56,9 @@ def launch(
     argv = arguments(spec, engine, weights, port, machine, found)
     refuse_unknown_flags(argv, engine)
     added = environment(spec, engine, weights, machine, replica)
+    module = COMMAND if NEEDS_COMMAND.intersection(map(flag_of, spec.extra)) else MODULE
     return Launch(
-        (sys.executable, "-m", MODULE, *argv),
+        (sys.executable, "-m", module, *argv),
         added if found is None else {**added, **ENVIRONMENT},
         port,
         spec.name,

@@ -22,7 +22,7 @@ def satisfies(entry: Entry, wanted: ServeSpec) -> bool:
     What `wanted` leaves at its default may differ, except what changes the answers without being
     asked for (a lossy decoder, quantisation) and the key that clients need.
     """
-    if entry.status == "stopping":
+    if entry.status == "stopping" or entry.spec.headless:
         return False
     running = entry.spec
     if isinstance(running.decode, Lossy) and running.decode != wanted.decode:

@@ -34,5 +34,5 @@ def kv_cache_bytes(spec: ServeSpec, platform: Platform, machine: Machine) -> int
         return None
     if spec.kv_cache_bytes is not None:
         return spec.kv_cache_bytes
-    each = machine.memory_bytes // _SHARE // (spec.ranks * spec.replicas)
+    each = machine.memory_bytes // _SHARE // (spec.local_ranks * spec.replicas)
     return max(each // _STEP * _STEP, _LEAST)

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from weft.core.errors import SpecError
 from weft.serving.vllm.installed import Engine
 from weft.serving.vllm.shape import Shape
-from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.spec import ServeSpec, flag_of
 
 _OURS = {
     "--model": "model",
@@ -17,14 +17,16 @@ _OURS = {
     "--port": "port",
     "--scheduling-policy": "",
     "--api-key": "api_key_env",
-    "--headless": "",
     "--uds": "",
     "--config": "",
 }
+_OTHER_PROTOCOLS = ("--ssl-", "--enable-ssl-", "--grpc")
+"""Servers that speak TLS or gRPC: weft watches and calls its servers over HTTP."""
 
 
 def refuse(spec: ServeSpec, engine: Engine, shape: Shape) -> None:
     """Look at what was asked together with what is there. Raises: `SpecError` with the reason."""
+    _refuse_nodes(spec)
     _refuse_names(spec)
     _refuse_device(spec, engine)
     _refuse_cuts(spec, shape)
@@ -36,12 +38,26 @@ def refuse(spec: ServeSpec, engine: Engine, shape: Shape) -> None:
 def refuse_unknown_flags(argv: tuple[str, ...], engine: Engine) -> None:
     """Raises: `SpecError` where the installed version lacks a flag that weft would use."""
     for word in argv:
-        flag = _flag(word)
+        flag = flag_of(word)
         if flag is not None and flag not in engine.flags:
             raise SpecError(
                 f"{engine.distribution} {engine.version} has no {flag}",
                 hint="weft is made for vLLM 0.32: install that, or leave the option out",
             )
+
+
+def _refuse_nodes(spec: ServeSpec) -> None:
+    nodes = spec.engine_nodes
+    if spec.ranks % nodes:
+        raise SpecError(
+            f"{spec.ranks} ranks (tp * pp * dp) cannot be dealt out over --nnodes {nodes}",
+            hint="every machine gets as many",
+        )
+    if spec.headless and spec.replicas > 1:
+        raise SpecError(
+            "replicas are servers, and with --headless there is none here",
+            hint="start the first machine without --headless; leave replicas out",
+        )
 
 
 def _refuse_names(spec: ServeSpec) -> None:
@@ -65,7 +81,8 @@ def _refuse_device(spec: ServeSpec, engine: Engine) -> None:
     if spec.nodes > 1 and cpu:
         raise SpecError(
             "several nodes need vLLM's Ray executor, and vLLM refuses Ray on a CPU",
-            hint="use replicas; --dry-run prints what to type on machines with GPUs",
+            hint="use replicas, or `-- --nnodes N --node-rank R --master-addr HOST` on each "
+            "machine; --dry-run prints what to type on machines with GPUs",
         )
     if spec.nodes > spec.ranks:
         raise SpecError(
@@ -129,22 +146,20 @@ def _refuse_decoder(spec: ServeSpec, shape: Shape) -> None:
 
 def _refuse_extra(spec: ServeSpec, engine: Engine) -> None:
     for word in spec.extra:
-        flag = _flag(word)
+        flag = flag_of(word)
         if flag is None:
             continue
         if flag in _OURS:
             instead = f"set `{_OURS[flag]}` instead" if _OURS[flag] else "leave it out"
             raise SpecError(f"the extra argument {flag} is weft's to set", hint=instead)
+        if flag.startswith(_OTHER_PROTOCOLS):
+            raise SpecError(
+                f"with {flag} the server would not speak plain HTTP, by which weft watches it",
+                hint="leave it on 127.0.0.1, and put a proxy that speaks TLS in front of it",
+            )
         if flag not in engine.flags:
             close = get_close_matches(flag, engine.flags, n=3)
             raise SpecError(
                 f"{engine.distribution} {engine.version} has no argument {flag}",
                 hint=f"did you mean {' or '.join(close)}?" if close else None,
             )
-
-
-def _flag(word: str) -> str | None:
-    """The flag that a word of a command line names: `--A_b.c=1` names `--A-b`."""
-    if not re.match(r"--[a-zA-Z]", word):
-        return None
-    return re.split(r"[=.]", word, maxsplit=1)[0].replace("_", "-")

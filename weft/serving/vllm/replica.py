@@ -120,6 +120,8 @@ class Replica:
         self._changed(state)
 
     def _url(self) -> str:
+        if self._order.spec.headless:
+            return ""
         return f"http://{reachable(self._port.host)}:{self._port.port}/v1"
 
     def _hopeless(self) -> StartError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -84,6 +85,38 @@ class ServeSpec:
         return self.tp * self.pp * self.dp
 
     @property
+    def engine_nodes(self) -> int:
+        """Machines that vLLM itself deals its ranks out over (`--nnodes`). Raises: `SpecError`."""
+        return self._count("--nnodes")
+
+    @property
+    def local_ranks(self) -> int:
+        """Worker processes of one replica on this machine."""
+        return max(self.ranks // self.engine_nodes, 1)
+
+    @property
+    def headless(self) -> bool:
+        """Whether only ranks of another machine's server run here, and no server (`--headless`)."""
+        return any(flag_of(word) == "--headless" for word in self.extra)
+
+    def _count(self, flag: str) -> int:
+        words = iter(self.extra)
+        for word in words:
+            if flag_of(word) == flag:
+                value = word.partition("=")[2] or next(words, "")
+                if not re.fullmatch("[1-9][0-9]{0,5}", value):
+                    raise SpecError(f"{flag} is {value!r}", hint="it counts from 1")
+                return int(value)
+        return 1
+
+    @property
     def name(self) -> str:
         """What clients call the model."""
         return self.served_name or self.model.rstrip("/").rsplit("/", 1)[-1]
+
+
+def flag_of(word: str) -> str | None:
+    """The flag that a word of vLLM's command line names: `--A_b.c=1` names `--A-b`."""
+    if not re.match(r"--[a-zA-Z]", word):
+        return None
+    return re.split(r"[=.]", word, maxsplit=1)[0].replace("_", "-")

@@ -93,6 +93,11 @@ class Startup:
         """Whether the server said that it takes requests."""
         return self.stage is not None and self.stage.name == "ready"
 
+    @property
+    def loaded(self) -> bool:
+        """Whether some rank said that it has its weights."""
+        return "weights_s" in self._facts
+
     def feed(self, line: str) -> Stage | None:
         """Take one raw line of the log; the new stage if it shows one. Laggards are not heard."""
         reached: Stage | None = None
