@@ -66,6 +66,16 @@ def serve(
     max_seqs: Annotated[
         int | None, typer.Option(metavar="N", help="Most requests decoded at once.")
     ] = None,
+    max_batched_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Most tokens in one pass.")
+    ] = None,
+    chunked_prefill: Annotated[
+        bool | None,
+        typer.Option(
+            "--chunked-prefill/--no-chunked-prefill",
+            help="Long prompts in pieces beside decodes (SARATHI); vLLM's own choice by default.",
+        ),
+    ] = None,
     kv_cache: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Memory for the KV cache, such as 1GiB.")
     ] = None,
@@ -116,6 +126,8 @@ def serve(
             quantization=quantization,
             max_context_tokens=max_context,
             max_seqs=max_seqs,
+            max_batched_tokens=max_batched_tokens,
+            chunked_prefill=chunked_prefill,
             kv_cache_bytes=None if kv_cache is None else _size(kv_cache),
             eager=eager,
             adapters=adapters,
