@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from unicodedata import category
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.hostile import ALL, FORBIDDEN, MARKUP
 from weft.cli.text import amount, clean, duration, last_line, listing, one_line
+
+# Of category Cf and yet visible: signs of numbers and verses, controls of hieroglyphs.
+SIGNS = (
+    *range(0x600, 0x606),
+    *(0x6DD, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD),
+    *range(0x13430, 0x13440),
+)
 
 
 def test_sequences_go_and_words_stay() -> None:
@@ -22,6 +32,12 @@ def test_nothing_that_controls_a_terminal_is_left(text: str) -> None:
     assert all(c in "\n\t" or (c >= " " and not "\x7f" <= c <= "\x9f") for c in cleaned)
     assert clean(cleaned) == cleaned
     cleaned.encode()
+
+
+def test_of_the_characters_that_show_nothing_only_joiners_are_left() -> None:
+    shown = {"\u200c", "\u200d"} | {chr(sign) for sign in SIGNS}
+    hidden = {c for c in map(chr, range(sys.maxunicode + 1)) if category(c) in ("Cf", "Zl", "Zp")}
+    assert set(clean("".join(sorted(hidden)))) == shown & hidden  # Unicode goes on growing
 
 
 def test_an_unfinished_sequence_does_not_swallow_what_follows() -> None:

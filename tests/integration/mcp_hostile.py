@@ -168,6 +168,8 @@ def serve() -> None:
             answer(request, {"tools": listing()})
         elif method == "tools/call":
             call(request)
+        elif MODE == "ignores" and method == "server/discover":
+            continue
         elif "id" in request:
             error = {"code": -32601, "message": f"no {method}"}
             send({"id": request["id"], "error": error})

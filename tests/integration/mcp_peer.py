@@ -102,6 +102,13 @@ def child() -> int:
     return subprocess.Popen([sys.executable, "-c", code]).pid
 
 
+@server.tool()
+def daemon() -> int:
+    """As `child`, in a session of its own."""
+    code = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
+    return subprocess.Popen([sys.executable, "-c", code], start_new_session=True).pid
+
+
 def over_http(port: int) -> None:
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -307,11 +307,12 @@ def test_a_program_that_is_not_there() -> None:
     asyncio.run(main())
 
 
-def test_children_of_the_server_end_with_it(trace: Trace) -> None:
+@pytest.mark.parametrize("kind", ["child", "daemon"])
+def test_children_of_the_server_end_with_it(kind: str, trace: Trace) -> None:
     children: list[int] = []
 
     async def use(tools: McpTools) -> None:
-        children.append(await tools.call("child", {}))
+        children.append(await tools.call(kind, {}))
         assert alive(children[0])
 
     async def main() -> None:

@@ -214,3 +214,14 @@ def test_cancelling_returns_at_once_from_a_server_that_does_not_listen(trace: Tr
             assert turns < 20
 
     use(trace, "calls", what)
+
+
+def test_a_server_that_ignores_the_first_question_is_asked_the_older_one(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.agents.mcp.connection._DISCOVER_S", 0.2)
+
+    async def what(tools: McpTools) -> None:
+        assert "fine" in {spec.name for spec in tools.specs()}
+
+    use(trace, "ignores", what, start_timeout_s=9.0)  # the SDK alone would wait for ten seconds

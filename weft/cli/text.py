@@ -14,7 +14,12 @@ _SEQUENCE = re.compile(
     r"(?:[^\x07\x1b\x9c]{0,4096}(?:\x1b\\|\x07|\x9c))?"
     r"|\x1b[ -/]*[0-~]?"
 )
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u2028\u2029"
+    # Format characters (category Cf) that show nothing, but for the joiners of scripts and emoji.
+    "\u061c\u070f\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
+)
 _SPACE = re.compile(r"\s+")
 _LONGEST_LINE = 10_000
 

@@ -33,6 +33,7 @@ Opener = Callable[["Connection"], Transport]
 
 _MAX_PAGES: Final = 50
 _CLOSING_S: Final = 8.0
+_DISCOVER_S: Final = 3.0
 _EXIT_S: Final = 0.5
 _SHOWN: Final = 600
 _FINAL: Final = frozenset({400, 401, 403, 404, 405, 406, 410})
@@ -176,7 +177,12 @@ class Connection:
 
     async def _live(self) -> None:
         try:
-            transport = sieved(self._opener(self), self.listing, self.flooded)
+            transport = sieved(
+                self._opener(self),
+                self.listing,
+                self.flooded,
+                min(_DISCOVER_S, self.server.start_timeout_s / 4),
+            )
             info = Implementation(name="weft", version=version("weft"))
             async with Client(transport, cache=None, client_info=info) as client:
                 await self._list(client)

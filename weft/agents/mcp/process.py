@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from weft.agents.descendants import VARIABLE, kill_group, new_mark
+
 _PASSED_ON: Final = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ"),
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE"),
@@ -31,8 +33,9 @@ class ServerProcess:
     ended, its children are killed, and what it wrote before can be read.
     """
 
-    def __init__(self, process: Process, stdout: _Output, stderr: _Output) -> None:
+    def __init__(self, process: Process, mark: str, stdout: _Output, stderr: _Output) -> None:
         self._process = process
+        self._mark = mark
         self._stdout = stdout
         self._stderr = stderr
         self._words = bytearray()
@@ -46,6 +49,7 @@ class ServerProcess:
         """Start it. Raises: `OSError` or `ValueError` when that cannot be done."""
         inherited = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         outputs: list[_Output] = []
+        mark = new_mark()
         try:
             for _ in range(2):
                 outputs.append(await _Output.open())  # noqa: PERF401 - what is open gets closed
@@ -55,7 +59,7 @@ class ServerProcess:
                 stdout=outputs[0].writer,
                 stderr=outputs[1].writer,
                 cwd=folder,
-                env={**inherited, **environment},
+                env={**inherited, **environment, VARIABLE: mark},
                 start_new_session=True,
             )
         except BaseException:
@@ -65,7 +69,7 @@ class ServerProcess:
         finally:
             for output in outputs:
                 os.close(output.writer)
-        return cls(process, *outputs)
+        return cls(process, mark, *outputs)
 
     async def read(self) -> bytes:
         """What it has written to stdout, as it comes; empty at the end."""
@@ -100,8 +104,9 @@ class ServerProcess:
             discarding.cancel()
 
     def kill(self) -> None:
-        """End it now, and all that it has started but what left its process group on purpose."""
-        self._signal(signal.SIGKILL)
+        """End it now, and all that it has started."""
+        if not self.exited.done():
+            kill_group(self._process.pid, self._mark)
 
     @property
     def last_words(self) -> str:
@@ -127,8 +132,7 @@ class ServerProcess:
 
     async def _watch(self) -> None:
         await self._process.wait()
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        kill_group(self._process.pid, self._mark)
         for output in (self._stdout, self._stderr):  # who left the group may hold them for ever
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_OUTPUT_S):

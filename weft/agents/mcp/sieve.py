@@ -1,42 +1,83 @@
 """Everything that a server sends, before the SDK reads it: listings are vetted, floods end it.
 
-The SDK refuses a whole listing for one broken tool, and checks results against any schema.
+The SDK refuses a whole listing for one broken tool, checks results against any schema, and asks
+first for what older servers may answer with silence (`server/discover`), for ten seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.client import Transport
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError, JSONRPCResponse
+from mcp.types import (
+    METHOD_NOT_FOUND,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 
 from weft.agents.mcp.listing import Listing
 
 if TYPE_CHECKING:
-    from mcp.client._transport import ReadStream, TransportStreams
+    from mcp.client._transport import ReadStream, TransportStreams, WriteStream
 
 _MOST_UNASKED: Final = 10_000
+_DISCOVER: Final = "server/discover"
 
 
-def sieved(inner: Transport, listing: Listing, flooded: Callable[[], None]) -> Transport:
+def sieved(
+    inner: Transport, listing: Listing, flooded: Callable[[], None], discover_s: float
+) -> Transport:
     """`inner`, whose listings go through `listing`; `flooded` is called when it sends too much.
 
-    Too much are 10,000 messages in a row that answer nothing.
+    Too much are 10,000 messages in a row that answer nothing. A server that is silent for
+    `discover_s` after the SDK's first question counts as one that does not know it.
     """
-    return _sieved(inner, listing, flooded)
+    return _sieved(inner, listing, flooded, discover_s)
 
 
 @asynccontextmanager
 async def _sieved(
-    inner: Transport, listing: Listing, flooded: Callable[[], None]
+    inner: Transport, listing: Listing, flooded: Callable[[], None], discover_s: float
 ) -> AsyncIterator[TransportStreams]:
     async with inner as (read, write):
-        yield _Sieve(read, listing, flooded), write
+        first = _First(write)
+        yield _Sieve(read, listing, flooded, first, discover_s), first
+
+
+class _First:
+    """The SDK's `WriteStream` over another: knows the request for `server/discover`, if any."""
+
+    def __init__(self, inner: WriteStream[SessionMessage]) -> None:
+        self._inner = inner
+        self.discover: int | str | None = None
+
+    async def send(self, item: SessionMessage, /) -> None:
+        message = item.message
+        if isinstance(message, JSONRPCRequest) and message.method == _DISCOVER:
+            self.discover = message.id
+        await self._inner.send(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> _First:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, traceback)
 
 
 class _Sieve:
@@ -47,11 +88,17 @@ class _Sieve:
         inner: ReadStream[SessionMessage | Exception],
         listing: Listing,
         flooded: Callable[[], None],
+        first: _First,
+        discover_s: float,
     ) -> None:
         self._inner = inner
+        self._first = first
+        self._discover_s = discover_s
         self._listing = listing
         self._flooded = flooded
         self._unasked = 0
+        self._answered = False
+        self._deadline_s = 0.0
 
     @property
     def last_context(self) -> Any:
@@ -59,7 +106,7 @@ class _Sieve:
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
-        return await self._passed(await self._inner.receive())
+        return await self._passed(await self._next(self._inner.receive))
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -68,7 +115,26 @@ class _Sieve:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        return await self._passed(await self._inner.__anext__())
+        return await self._passed(await self._next(self._inner.__anext__))
+
+    async def _next(
+        self, receive: Callable[[], Awaitable[SessionMessage | Exception]]
+    ) -> SessionMessage | Exception:
+        """The next message; until the server's first answer not for ever."""
+        if self._answered:
+            return await receive()
+        clock = asyncio.get_running_loop().time
+        self._deadline_s = self._deadline_s or clock() + self._discover_s
+        try:
+            async with asyncio.timeout_at(self._deadline_s):
+                return await receive()
+        except TimeoutError:
+            self._answered = True
+            if self._first.discover is None:
+                return await receive()
+            unknown = ErrorData(code=METHOD_NOT_FOUND, message="no answer to server/discover")
+            error = JSONRPCError(jsonrpc="2.0", id=self._first.discover, error=unknown)
+            return SessionMessage(error)
 
     async def __aenter__(self) -> _Sieve:
         await self._inner.__aenter__()
@@ -86,6 +152,7 @@ class _Sieve:
         message = item.message if isinstance(item, SessionMessage) else None
         if isinstance(message, (JSONRPCResponse, JSONRPCError)):
             self._unasked = 0
+            self._answered = True
         else:
             self._unasked += 1
             if self._unasked == _MOST_UNASKED:

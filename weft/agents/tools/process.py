@@ -11,13 +11,13 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
+from weft.agents.descendants import VARIABLE, kill_group, new_mark
 from weft.agents.tools.context import LogSink
 from weft.agents.tools.function import Tool
 from weft.agents.tools.isolation import Isolation
@@ -43,8 +43,8 @@ _FAILURES: Final[Mapping[str, type[ToolError]]] = {
 async def in_process(tool: Tool[..., Any], arguments: bytes, log: LogSink, max_bytes: int) -> Any:
     """Call an isolated tool with checked `arguments` (JSON); returns plain data.
 
-    When this returns, raises or is cancelled, the process and its process group are gone. `log`
-    gets the tool's log lines as they come, and at the end what it printed.
+    When this returns, raises or is cancelled, the process is gone, with all that it has started.
+    `log` gets the tool's log lines as they come, and at the end what it printed.
 
     Raises: `ToolLimitError` naming the limit, `ToolResultError`, or `ToolRaised` for all else.
     """
@@ -78,6 +78,7 @@ class _Call:
         self._name = name
         self._isolation = isolation
         self._log = log
+        self._mark = new_mark()
         self._line = bytearray()
         self._printed = bytearray()
         self._end: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -96,7 +97,7 @@ class _Call:
                 _feed(process, request)
                 await asyncio.wait({self._end, exited}, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                _kill_group(process.pid)
+                kill_group(process.pid, self._mark)
                 code = await exited
             replies.drain()
             prints.drain()
@@ -112,7 +113,10 @@ class _Call:
                 stderr=prints,
                 pass_fds=(replies,),
                 start_new_session=True,
-                env={name: os.environ[name] for name in kept if name in os.environ},
+                env={
+                    **{name: os.environ[name] for name in kept if name in os.environ},
+                    VARIABLE: self._mark,
+                },
             )
         except OSError as error:
             message = f"{self._name}: no process could be started: {error}"
@@ -184,9 +188,3 @@ def _feed(process: Process, request: bytes) -> None:
     assert process.stdin is not None
     process.stdin.write(request)
     process.stdin.close()
-
-
-def _kill_group(pid: int) -> None:
-    """Kill the process and all that it has started, but what left its process group on purpose."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
