@@ -11,8 +11,11 @@ import pytest
 from tests.serving.gateway.house import House, with_house
 from weft.core.errors import ModelOverloaded
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, TextDelta
+from weft.core.tracing import trace_headers
 from weft.core.values import Completion
 from weft.serving.gateway import Served
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 class Runs:
@@ -24,12 +27,14 @@ class Runs:
         self.recorded = recorded
         self.error = error
         self.extras: list[dict[str, Any]] = []
+        self.traces: list[dict[str, str]] = []
 
     async def capabilities(self) -> Capabilities:
         return Capabilities()
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self.extras.append(dict(request.extra))
+        self.traces.append(dict(trace_headers()))
         if self.recorded and "began" in request.extra:
             request.extra["began"](f"brief-{len(self.extras)}")
         await asyncio.sleep(0)
@@ -96,3 +101,16 @@ def test_web_pages_that_may_use_the_gateway_may_read_the_header() -> None:
         assert {name.strip() for name in exposed.split(",")} == {"x-request-id", "x-weft-run"}
 
     with_house(body, Served("fake", Runs(), runs=True), origins=(origin,))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_is_part_of_its_clients_trace(stream: bool) -> None:
+    model = Runs()
+
+    async def body(house: House) -> None:
+        await house.chat({"traceparent": PARENT, "tracestate": "a=1"}, stream=stream)
+        await house.chat(stream=stream)
+        await house.chat({"traceparent": "nonsense"}, stream=stream)
+
+    with_house(body, Served("fake", model, runs=True))
+    assert model.traces == [{"traceparent": PARENT, "tracestate": "a=1"}, {}, {}]

@@ -11,6 +11,7 @@ from tests.serving.openai.asking import ask, question
 from tests.serving.openai.scripted import Endpoint, EndpointServer, Script, says
 from weft.core.errors import ModelRequestError, ModelUnavailable
 from weft.core.ports import Capabilities, complete
+from weft.core.tracing import set_trace_headers
 from weft.serving.openai import OpenAIModel
 
 METRICS = (
@@ -25,6 +26,22 @@ def found(endpoint: Endpoint, **settings: Any) -> Capabilities:
             return await client.capabilities()
 
     return asyncio.run(main())
+
+
+def test_requests_name_the_trace_that_they_are_part_of(endpoints: EndpointServer) -> None:
+    endpoint = endpoints.add(says("x"))
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+    async def main() -> None:
+        async with aclosing(OpenAIModel(endpoint.base_url, "m")) as client:
+            await complete(client, question())
+            set_trace_headers({"traceparent": parent})
+            await complete(client, question())
+
+    asyncio.run(main())
+    named = [headers.get("traceparent") for headers in endpoint.headers]
+    assert named[0] is None
+    assert named[-1] == parent
 
 
 def test_vllm_is_known_by_its_owner(endpoints: EndpointServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from datetime import datetime
@@ -13,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from tests.serving.telemetry.runs import SECRET, WALL, growing, run, told
-from weft.core.calls import ModelCalled, ToolCalled
+from weft.core.calls import ModelAnswered, ModelCalled, ToolCalled
 from weft.core.events import (
     NodeFinished,
     NodeStarted,
@@ -23,6 +24,7 @@ from weft.core.events import (
     RunStarted,
 )
 from weft.core.ids import NodeId, RunId
+from weft.core.tracing import trace_headers
 from weft.core.values import Usage
 from weft.serving.telemetry.spans import Spans
 
@@ -193,3 +195,27 @@ def test_a_run_inside_another_trace() -> None:
         spans(RunStarted(RunId("r"), "flow", WALL, (), {}))
         spans(RunFinished("succeeded", Usage(), (), 1.0))
     assert memory.named()["invoke_workflow flow"].parent == outer.get_span_context()
+
+
+def test_what_a_call_asks_lies_in_its_span() -> None:
+    memory = Memory()
+    carried: list[tuple[type, str]] = []
+
+    async def listening() -> None:
+        listener = Spans(memory.tracer)
+        for event in told():
+            listener(event)
+            parent = trace_headers().get("traceparent", "--")
+            carried.append((type(event), parent.split("-")[2]))
+
+    asyncio.run(listening())
+    assert not trace_headers()
+    inside = {
+        name: f"{span.context.span_id:016x}"
+        for name, span in memory.named().items()
+        if span.context
+    }
+    during = [span for kind, span in carried if kind is ModelCalled]
+    assert during == [inside["chat writer"]]
+    after = [span for kind, span in carried if kind is ModelAnswered]
+    assert after == [inside["model write"]]

@@ -16,6 +16,7 @@ import httpcore2
 
 from weft.agents.openapi.address import Origin, Reach
 from weft.core.errors import NotDone, ToolLimitError, ToolRaised
+from weft.core.tracing import trace_headers
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 _BAD_ANSWER: Final = (httpcore2.ProtocolError, httpcore2.NetworkError, httpcore2.TimeoutException)
@@ -76,6 +77,7 @@ class Connections:
             "Host": origin.authority,
             "User-Agent": "weft",
             "Accept-Encoding": "identity",  # what is compressed outgrows every bound on its way
+            **trace_headers(),
             **request.headers,
         }
         raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]

@@ -31,7 +31,7 @@ from weft.serving.fleet.options import FleetOptions
 from weft.serving.fleet.order import ProgramOrder
 from weft.serving.fleet.prefixes import Chain, chain_of
 from weft.serving.fleet.replica import Replica
-from weft.serving.fleet.stats import FleetStats
+from weft.serving.fleet.stats import FleetLoad, FleetStats, fleet_begins, fleet_ends
 from weft.serving.fleet.ticket import Ticket, group_of
 from weft.serving.fleet.tokens import of_any
 from weft.serving.fleet.warming import warm
@@ -80,6 +80,7 @@ class Fleet:
         health = Health(self._replicas, options, clock, admission, locate)
         self._desk = Desk(admission, health, options, self._stats)
         self._closed = False
+        fleet_begins(self)
 
     @property
     def model(self) -> str:
@@ -88,6 +89,18 @@ class Fleet:
     def stats(self) -> FleetStats:
         """What has been done so far; a copy."""
         return replace(self._stats)
+
+    def load(self) -> FleetLoad:
+        """What is being done now."""
+        broken = sum(replica.broken is not None for replica in self._replicas)
+        usable = sum(replica.usable for replica in self._replicas)
+        return FleetLoad(
+            self._desk.admission.waiting,
+            sum(replica.running for replica in self._replicas),
+            usable,
+            len(self._replicas) - usable - broken,
+            broken,
+        )
 
     async def capabilities(self) -> Capabilities:
         """What every replica that answers can do.
@@ -156,6 +169,7 @@ class Fleet:
         if self._closed:
             return
         self._closed = True
+        fleet_ends(self)
         self._desk.admission.close(self._closed_error)
         await self._desk.health.aclose()
         async with AsyncExitStack() as closing:

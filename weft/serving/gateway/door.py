@@ -11,6 +11,7 @@ import asyncio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from weft.core.tracing import set_trace_headers
 from weft.serving.gateway.exchange import Exchange, Report
 from weft.serving.gateway.metrics import Metrics
 from weft.serving.gateway.options import GatewayOptions
@@ -44,6 +45,7 @@ class Door:
         headers = Headers(scope=scope)
         scope["path"] = scope["path"].rstrip("/") or "/"
         exchange = Exchange.begin(scope, headers.get("x-request-id"))
+        set_trace_headers(headers)
         sending = self._sender(exchange, send)
         if exchange.path in _QUIET:
             await self._pass(scope, receive, sending, headers)

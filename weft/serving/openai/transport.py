@@ -13,6 +13,7 @@ import httpx2
 from openai import AsyncAPIResponse, AsyncOpenAI
 
 from weft.core.errors import ModelOutputError, ModelUnavailable, WeftError
+from weft.core.tracing import trace_headers
 from weft.serving.openai.endpoint import Endpoint
 from weft.serving.openai.failure import convert, status_error
 from weft.serving.openai.sse import EventParser
@@ -120,6 +121,7 @@ class Transport:
         request.headers["accept-encoding"] = "identity"
         if self._endpoint.api_key:
             request.headers["authorization"] = f"Bearer {self._endpoint.api_key}"
+        request.headers.update(trace_headers())
         request.headers.update(self._endpoint.headers)
 
 

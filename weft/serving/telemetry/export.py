@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from weft.core.calls import CallEvent
 from weft.core.errors import BuildError
 from weft.core.events import Event
+from weft.core.tracing import trace_headers
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -47,13 +48,16 @@ class Tracing:
         self._content = env.get(_CONTENT, "").lower() == "true"
 
     def listener(self) -> Callable[[Event | CallEvent], None]:
-        """A listener for one run, inside the current span, or that of `TRACEPARENT`."""
-        from opentelemetry import context
+        """A listener for one run, inside the current span, a request's, or that of `TRACEPARENT`."""
+        from opentelemetry import context, propagate
 
         from weft.serving.telemetry.spans import Spans
 
-        current = context.get_current()  # empty where no span is open
-        inside = current if current or self._inside is None else self._inside
+        inside = context.get_current()  # empty where no span is open
+        if not inside and (carried := trace_headers()):
+            inside = propagate.extract(dict(carried))
+        if not inside and self._inside is not None:
+            inside = self._inside
         return Spans(self._tracer, inside=inside, content=self._content)
 
 

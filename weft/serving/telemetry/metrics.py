@@ -24,13 +24,14 @@ from weft.core.events import (
 )
 from weft.core.ids import NodeId
 from weft.core.values import Usage
+from weft.serving.fleet.metrics import FleetCollector
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200)
 
 
 class RunMetrics:
-    """Counts of every run that is listened to, in a registry of its own unless one is given.
+    """Counts of runs that are listened to, and of fleets, in a registry of its own or that given.
 
     Labels hold names of flows, kinds of nodes, statuses and decoders only: neither a model's words
     nor a run's id can add series.
@@ -38,6 +39,7 @@ class RunMetrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = own = registry or CollectorRegistry()
+        own.register(FleetCollector())
         self.runs = Counter("weft_runs", "Runs that have ended.", ["flow", "status"], registry=own)
         self.active = Gauge("weft_runs_active", "Runs under way.", ["flow"], registry=own)
         self.run_seconds = Histogram(

@@ -7,12 +7,13 @@ models wrote is left out unless `content` asks for it.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from opentelemetry.context import Context
+from opentelemetry.context import Context, attach
 from opentelemetry.trace import (
     Link,
     Span,
@@ -23,6 +24,7 @@ from opentelemetry.trace import (
     Tracer,
     set_span_in_context,
 )
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from weft.core.calls import (
     CallEvent,
@@ -55,6 +57,7 @@ from weft.core.events import (
     RunStarted,
 )
 from weft.core.ids import NodeId, stem
+from weft.core.tracing import set_trace_headers
 from weft.core.values import Message, Usage
 from weft.serving.telemetry.attributes import Attributes, answered, asked, called, decoded, spent
 
@@ -257,6 +260,7 @@ class Spans:
         inside = self._around(key[0])
         span = self._tracer.start_span(name, inside, kind, attributes, start_time=self._now_ns)
         self._calls[key] = _Call(span, at_s)
+        _enter(set_span_in_context(span, inside))
 
     def _call_goes_on(
         self, call: _Call, event: ModelStreamed | ModelAnswered | ToolReturned
@@ -282,6 +286,24 @@ class Spans:
             if failure is not None:
                 _failed(call.span, failure, error=True)
             call.span.end(self._now_ns)
+            _enter(self._around(key[0]))
+
+
+def _enter(inside: Context | None) -> None:
+    """What the task that called us does next lies in the innermost span of `inside`.
+
+    Calls are told in the task that makes them: so the server that is asked, and spans of a tool's
+    own code, become part of the trace.
+    """
+    try:
+        asyncio.current_task()
+    except RuntimeError:  # nobody's task: what is listened to has been recorded
+        return
+    inside = Context() if inside is None else inside
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier, inside)
+    set_trace_headers(carrier)
+    attach(inside)  # never detached: it ends with the task
 
 
 def _failed(span: Span, failure: Failure, *, error: bool) -> None:
