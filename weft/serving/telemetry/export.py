@@ -48,7 +48,7 @@ class Tracing:
         self._content = env.get(_CONTENT, "").lower() == "true"
 
     def listener(self) -> Callable[[Event | CallEvent], None]:
-        """A listener for one run, inside the current span, a request's, or that of `TRACEPARENT`."""
+        """A listener for one run: in the current span, a request's trace, or `TRACEPARENT`'s."""
         from opentelemetry import context, propagate
 
         from weft.serving.telemetry.spans import Spans
