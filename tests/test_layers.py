@@ -39,6 +39,7 @@ OWNERS = {
     "prometheus_client": {"serving"},
     "opentelemetry": {"serving"},
     "psycopg": {"workflow"},
+    "psycopg_pool": {"workflow"},
     "pytest": {"weft"},
     "ruamel": {"workflow", "agents"},
     "jinja2": {"workflow"},

@@ -6,9 +6,20 @@ from weft.core.errors import RunBusy, RunExists, StoreError
 from weft.core.ids import RunId
 
 
-def busy(run: RunId, who: str) -> RunBusy:
-    """Somebody has the run."""
-    return RunBusy(f"{who} has the run {run!r}", hint="it can be watched with `weft runs`")
+def busy(run: RunId, who: str, free_s: int | None = None) -> RunBusy:
+    """Somebody has the run. `free_s`: when it is free if that process has died."""
+    hint = "it can be watched with `weft runs`"
+    if free_s is not None:
+        hint += f"; if that process has died, the run is free in {max(1, free_s)} s"
+    return RunBusy(f"{who} has the run {run!r}", hint=hint)
+
+
+def taken_over(run: RunId, who: str | None) -> StoreError:
+    """Another process has claimed the run meanwhile, or removed it: this one must not write."""
+    if who is None:
+        return StoreError(f"the run {run!r} was removed while this process had it")
+    hint = "this process was silent for longer than its lease; see `weft runs`"
+    return StoreError(f"{who} has claimed the run {run!r} meanwhile", hint=hint)
 
 
 def exists(where: str, run: RunId) -> RunExists:

@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, LiteralString
 
-import psycopg
-
 from weft.engine.journal.refusals import newer
+from weft.workflow.postgres.connections import Connection
 
-OURS = 0x77656674  # "weft" in ASCII: the first key of our advisory locks
-CHANGED = "weft_journal"
-Connection = psycopg.Connection[tuple[Any, ...]]
+OURS = 0x77656674  # "weft" in ASCII: the first key of our advisory lock
 MIGRATIONS: Sequence[Sequence[LiteralString]] = (
     (
         """CREATE TABLE weft_runs (no integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -35,6 +32,28 @@ MIGRATIONS: Sequence[Sequence[LiteralString]] = (
         # What is in there is compressed, or too short for it.
         "ALTER TABLE weft_blobs ALTER body SET STORAGE EXTERNAL",
         "ALTER TABLE weft_batches ALTER body SET STORAGE EXTERNAL",
+    ),
+    (
+        # A weft of format 1 has its runs by locks of its session, and would not see a lease.
+        """DO $$ BEGIN IF EXISTS (SELECT FROM pg_locks JOIN pg_database ON
+        pg_database.oid = pg_locks.database AND datname = current_database()
+        WHERE locktype = 'advisory' AND objsubid = 1 AND classid = 'weft_runs'::regclass::oid)
+        THEN RAISE lock_not_available USING MESSAGE =
+        'an older weft is writing to it; end that first'; END IF; END $$""",
+        # `seq`: the number of the run's last record. `owner`: which claim it was.
+        """CREATE TABLE weft_leases (run integer PRIMARY KEY REFERENCES weft_runs ON DELETE CASCADE,
+        token bigint NOT NULL DEFAULT 1, seq bigint NOT NULL DEFAULT 0, owner text NOT NULL,
+        holder text NOT NULL, expires timestamptz NOT NULL)""",
+        """INSERT INTO weft_leases SELECT no, 1,
+        coalesce((SELECT max(seq) FROM weft_batches WHERE run = no), 0), '', '', '-infinity'
+        FROM weft_runs""",
+        # Rows are updated often; room beside them keeps that off the index.
+        "ALTER TABLE weft_leases SET (fillfactor = 50)",
+        # `sent` and `taken`: what sent and what took the letter, so that neither does it twice.
+        "ALTER TABLE weft_letters ADD COLUMN sent text UNIQUE",
+        """ALTER TABLE weft_letters ALTER taken DROP DEFAULT,
+        ALTER taken TYPE text USING CASE WHEN taken THEN 'format 1' ELSE '' END,
+        ALTER taken SET DEFAULT ''""",
     ),
 )
 """The statements that lead from version N, counted from 0, to N + 1. Only ever add to it."""

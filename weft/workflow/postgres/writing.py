@@ -1,49 +1,91 @@
 """What is written to PostgreSQL for a run that this process has.
 
-Does not know who may write.
+Whatever is written goes with the run's lease: see `leases.advance`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from weft.core.codec import encode_all
+from weft.core.errors import StoreError
 from weft.core.events import HumanAnswered, NodeFinished, RunFinished
 from weft.core.ports.journal import Record
 from weft.core.progress import Progress
 from weft.engine.journal.blobs import Blobs, packed, sealed
 from weft.engine.journal.rows import A_WORD
-from weft.workflow.postgres.schema import CHANGED, Connection
-
-
-@dataclass(slots=True)
-class Held:
-    """A run that this process has. `seq` is the number of its last record."""
-
-    no: int
-    seq: int
-    progress: Progress
+from weft.workflow.postgres.connections import Connection, Connections
+from weft.workflow.postgres.leases import Batch, Lease, advance, last_seq
 
 
 def append(
-    db: Connection, held: Held, records: Sequence[Record], wall: Callable[[], datetime]
+    connections: Connections,
+    lease: Lease,
+    records: Sequence[Record],
+    wall: Callable[[], datetime],
+    seconds: float,
 ) -> None:
-    """Write a batch: all of it or nothing. `wall`: the clock, for the time of an end."""
-    blobs = Blobs()
-    body = sealed(encode_all(records, blobs.keep))
-    seq = held.seq + len(records)
-    before = held.progress
-    after = before.after(records)
-    with db.transaction():
-        keep(db, blobs.bodies)
-        row = (held.no, seq, before.part, body)
-        db.execute("INSERT INTO weft_batches VALUES (%s, %s, %s, %s)", row)
-        _settle(db, held, records)
-        _stand(db, held, after, wall)
-        changed(db)
-    held.seq, held.progress = seq, after
+    """Write a batch: all of it or nothing, and once, however often its connection is lost.
+
+    Where that stays unknown, as the server stays away, the next call finds it out: it passes over
+    what it repeats of this one. `wall`: the clock, for the time of an end; `seconds`: how long the
+    lease lasts from now. Raises: `StoreError`.
+    """
+    with lease.lock:
+        records = _unwritten(connections, lease, records)
+        if not records:
+            return
+        blobs = Blobs()
+        before = lease.progress
+        batch = Batch(
+            lease.seq + len(records),
+            sealed(encode_all(records, blobs.keep)),
+            before.after(records),
+        )
+
+        def write(db: Connection) -> None:
+            if not advance(db, lease, batch.seq, seconds):
+                _check_written(db, lease, batch)
+                return
+            keep(db, blobs.bodies)
+            row = (lease.no, batch.seq, before.part, batch.body)
+            db.execute("INSERT INTO weft_batches VALUES (%s, %s, %s, %s)", row)
+            _settle(db, lease.no, records)
+            _stand(db, lease.no, before, batch.progress, wall)
+
+        try:
+            connections.transact(write)
+        except StoreError as error:
+            if error.retryable:
+                lease.unknown = batch
+            raise
+        lease.seq, lease.progress = batch.seq, batch.progress
+
+
+def _unwritten(
+    connections: Connections, lease: Lease, records: Sequence[Record]
+) -> Sequence[Record]:
+    """Those of `records` that an earlier call has not written, whose end was unknown until now."""
+    unknown = lease.unknown
+    if unknown is None:
+        return records
+    written = connections.transact(lambda db: last_seq(db, lease)) == unknown.seq
+    lease.unknown = None
+    if not written:
+        return records
+    repeated = records[: unknown.seq - lease.seq]
+    lease.seq, lease.progress = unknown.seq, unknown.progress
+    same = sealed(encode_all(repeated, Blobs().keep)) == unknown.body
+    return records[len(repeated) :] if same else records
+
+
+def _check_written(db: Connection, lease: Lease, batch: Batch) -> None:
+    """A batch is there already, of an attempt that committed unseen. Raises: `StoreError`."""
+    found = last_seq(db, lease)
+    if found != batch.seq:
+        said = f"the run {lease.run!r} ends with record {found}, not {lease.seq}"
+        raise StoreError(said, hint="was the database restored from an older copy?")
 
 
 def keep(db: Connection, bodies: Mapping[bytes, bytes]) -> None:
@@ -53,39 +95,33 @@ def keep(db: Connection, bodies: Mapping[bytes, bytes]) -> None:
     db.execute("LOCK TABLE weft_blobs IN ROW EXCLUSIVE MODE")
     query = "SELECT digest FROM weft_blobs WHERE digest = ANY(%s)"
     known = {digest for (digest,) in db.execute(query, (list(bodies),))}
-    new = [(digest, packed(body)) for digest, body in bodies.items() if digest not in known]
-    with db.cursor() as cursor:
-        # In one order for all: two processes that keep the same values must not wait for each other
-        cursor.executemany(
-            "INSERT INTO weft_blobs VALUES (%s, %s) ON CONFLICT DO NOTHING", sorted(new)
-        )
+    # In one order for all: two processes that keep the same values must not wait for each other
+    new = sorted((digest, packed(body)) for digest, body in bodies.items() if digest not in known)
+    query = """INSERT INTO weft_blobs SELECT * FROM unnest(%s::bytea[], %s::bytea[])
+    ON CONFLICT DO NOTHING"""
+    db.execute(query, ([digest for digest, _ in new], [body for _, body in new]))
 
 
-def changed(db: Connection) -> None:
-    """Tell everybody, once this transaction is done."""
-    db.execute(f"NOTIFY {CHANGED}")
-
-
-def _settle(db: Connection, held: Held, records: Sequence[Record]) -> None:
+def _settle(db: Connection, no: int, records: Sequence[Record]) -> None:
     ends = [record for record in records if isinstance(record, RunFinished)]
     if ends:
         query = "DELETE FROM weft_letters WHERE run = %s AND (%s OR node IS DISTINCT FROM %s)"
-        db.execute(query, (held.no, ends[-1].status == "succeeded", A_WORD))
+        db.execute(query, (no, ends[-1].status == "succeeded", A_WORD))
         return
     nodes = [r.node for r in records if isinstance(r, (NodeFinished, HumanAnswered))]
     if nodes:
         query = "DELETE FROM weft_letters WHERE run = %s AND node = ANY(%s)"
-        db.execute(query, (held.no, list(nodes)))
+        db.execute(query, (no, list(nodes)))
 
 
-def _stand(db: Connection, held: Held, after: Progress, wall: Callable[[], datetime]) -> None:
-    before = held.progress
+def _stand(
+    db: Connection, no: int, before: Progress, after: Progress, wall: Callable[[], datetime]
+) -> None:
     if after.asking != before.asking:
-        db.execute("DELETE FROM weft_asking WHERE run = %s", (held.no,))
-        with db.cursor() as cursor:
-            rows = [(held.no, node) for node in after.asking]
-            cursor.executemany("INSERT INTO weft_asking (run, node) VALUES (%s, %s)", rows)
+        db.execute("DELETE FROM weft_asking WHERE run = %s", (no,))
+        query = "INSERT INTO weft_asking (run, node) SELECT %s, unnest(%s::text[])"
+        db.execute(query, (no, list(after.asking)))
     if (after.part, after.status) != (before.part, before.status):
         ended = wall().isoformat() if after.status else ""
         query = "UPDATE weft_runs SET part = %s, status = %s, ended_wall = %s WHERE no = %s"
-        db.execute(query, (after.part, after.status, ended, held.no))
+        db.execute(query, (after.part, after.status, ended, no))

@@ -1,0 +1,150 @@
+"""Pooled connections to a PostgreSQL server, and transactions that outlive any one of them.
+
+Keeps no state in a session: every statement is a transaction of its own, or in one of `transact`,
+so that a pooler may give each transaction another session. Knows no table.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, LiteralString, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from weft.core.errors import StoreError
+from weft.workflow.postgres.faults import faults, is_transient, place, store_error
+
+T = TypeVar("T")
+Connection = psycopg.Connection[tuple[Any, ...]]
+Rows = list[tuple[Any, ...]]
+
+_CONNECTIONS: Final = 4
+_CONNECT_S: Final = 10
+_CHECKOUT_S: Final = 2.0
+_FIRST_DELAY_S: Final = 0.05
+_LONGEST_DELAY_S: Final = 1.0
+_DETECT: Final = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""How libpq sees that a server vanished without a word. What the address says comes first."""
+_BEGIN: Final[LiteralString] = (
+    "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '30s'"
+)
+"""The limits end what a client that vanished would block."""
+
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # errors reach the caller
+
+
+class Connections:
+    """Runs statements and transactions on the database that `dsn` names.
+
+    What a lost connection or a conflict ended is repeated on another connection, for `retry_s`
+    seconds at most; then a retryable `StoreError` is raised. Raises: `StoreError` when the database
+    cannot be reached now.
+    """
+
+    def __init__(self, dsn: str, *, retry_s: float) -> None:
+        self.where = place(dsn)
+        self.client = f"process {os.getpid()} on {platform.node()}"[:63]
+        self._dsn = dsn
+        self._retry_s = retry_s
+        with self.direct():
+            pass
+        self._pool = ConnectionPool[Connection](
+            dsn,
+            kwargs=self._parameters(),
+            min_size=0,
+            max_size=_CONNECTIONS,
+            timeout=_CHECKOUT_S,
+            reconnect_timeout=_CHECKOUT_S,
+            num_workers=1,
+            open=True,
+        )
+
+    def ask(self, query: LiteralString, parameters: Sequence[object] = ()) -> Rows:
+        """The rows that one statement gives, which may be repeated. Raises: `StoreError`."""
+
+        def fetch(db: Connection) -> Rows:
+            return rows_of(db, query, parameters)
+
+        return self._repeated(fetch)
+
+    def transact(self, work: Callable[[Connection], T]) -> T:
+        """What `work` returns, whose statements are done together or not at all.
+
+        It is called again when the connection is lost, even while it commits: what it finds done
+        already, by an attempt that committed unseen, it must not do twice. Raises: `StoreError`.
+        """
+
+        def attempt(db: Connection) -> T:
+            db.execute(_BEGIN)
+            return work(db)  # the pool commits
+
+        return self._repeated(attempt)
+
+    @contextmanager
+    def direct(self) -> Iterator[Connection]:
+        """A connection beside the pool, whose failure is told at once. Raises: `StoreError`."""
+        with faults(self.where):
+            db: Connection = psycopg.connect(self._dsn, **self._parameters())
+            try:
+                yield db
+            finally:
+                db.close()
+
+    def close(self) -> None:
+        """Close the connections. Harmless when repeated."""
+        self._pool.close()
+
+    def _repeated(self, attempt: Callable[[Connection], T]) -> T:
+        until = time.monotonic() + self._retry_s
+        delay_s = _FIRST_DELAY_S
+        while True:
+            try:
+                with self._pool.connection() as db:
+                    return attempt(db)
+            except psycopg.Error as error:
+                if not is_transient(error) or time.monotonic() + delay_s > until:
+                    raise self._failure(error) from error
+            time.sleep(delay_s)
+            delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
+
+    def _failure(self, error: psycopg.Error) -> StoreError:
+        if isinstance(error, PoolTimeout):  # the pool does not tell why it could not connect
+            try:
+                with self.direct():
+                    pass
+            except StoreError as reason:
+                return reason
+        return store_error(self.where, error)
+
+    def _parameters(self) -> dict[str, Any]:
+        given = conninfo_to_dict(self._dsn)
+        detect = {name: value for name, value in _DETECT.items() if name not in given}
+        return {
+            **detect,
+            "autocommit": True,
+            "prepare_threshold": None,  # prepared statements are state of a session
+            "connect_timeout": _CONNECT_S,
+            "application_name": self.client,
+        }
+
+
+def rows_of(
+    db: Connection,
+    query: LiteralString,
+    parameters: Sequence[object] | Mapping[str, object] = (),
+) -> Rows:
+    """The rows that a statement gives."""
+    cursor = db.execute(query, parameters)
+    return [] if cursor.description is None else cursor.fetchall()
