@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -21,15 +22,17 @@ _QUICK = ("fsync=off", "full_page_writes=off", "listen_addresses=", "autovacuum=
 
 
 class PostgresServer:
-    """Hands out empty databases."""
+    """Hands out empty databases; can be stopped and started again."""
 
-    def __init__(self, folder: Path, process: subprocess.Popen[bytes]) -> None:
-        self._folder = folder
-        self.process = process
+    def __init__(self, folder: Path, command: list[Any], who: dict[str, Any]) -> None:
+        self.folder = folder
+        self._command = command
+        self._who = who
         self._numbers = count(1)
+        self.start()
 
     def dsn(self, database: str) -> str:
-        return f"postgresql:///{database}?host={self._folder}&user=weft"
+        return f"postgresql:///{database}?host={self.folder}&user=weft"
 
     def database(self) -> str:
         """The address of a new, empty database."""
@@ -40,53 +43,62 @@ class PostgresServer:
             db.execute(f"CREATE DATABASE {name}")
         return self.dsn(name)
 
+    def restart(self) -> None:
+        """End every session and the server itself, at once, and start it again."""
+        self.stop()
+        self.start()
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGINT)  # sessions are ended, not waited for
+        try:
+            self.process.wait(_WAIT_S)
+        finally:
+            self.process.kill()
+            self.process.wait()
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                self._command, stderr=log, stdout=log, cwd=self.folder, **self._who
+            )
+        _await(self, self.folder / "log")
+
 
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
     """A running server. Skips the test that asks where there is none, and says why."""
-    pytest.importorskip("psycopg", reason="psycopg is not installed (extra `postgres`)")
-    programs = [_program("initdb"), _program("postgres")]
+    pytest.importorskip("psycopg_pool", reason="psycopg is not installed (extra `postgres`)")
+    programs = [program("initdb"), program("postgres")]
     if None in programs:
         pytest.skip("no PostgreSQL server is installed here")
     folder = Path(tempfile.mkdtemp(prefix="weft-pg-"))
-    who: dict[str, Any] = {}
-    if os.getuid() == 0:  # PostgreSQL refuses to run as root
-        nobody = pwd.getpwnam("nobody")
-        who = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-        os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    who = unprivileged(folder)
     try:
-        with _running(folder, programs, who) as server:
+        server = _made(folder, programs, who)
+        try:
             yield server
+        finally:
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def _running(folder: Path, programs: list[Any], who: dict[str, Any]) -> Iterator[PostgresServer]:
+def unprivileged(folder: Path) -> dict[str, Any]:
+    """How to start a program that refuses to run as root, and may write to `folder`."""
+    if os.getuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _made(folder: Path, programs: list[Any], who: dict[str, Any]) -> PostgresServer:
     initdb, postgres = programs
     data = folder / "data"
     made = [initdb, "-D", data, "-U", "weft", "-A", "trust", "-N", "-E", "UTF8", "--locale=C"]
     subprocess.run(made, check=True, capture_output=True, cwd=folder, **who)
     options = [part for option in _QUICK for part in ("-c", option)]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [postgres, "-D", data, "-k", folder, *options],
-            stderr=log,
-            stdout=log,
-            cwd=folder,
-            **who,
-        )
-        try:
-            server = PostgresServer(folder, process)
-            _await(server, folder / "log")
-            yield server
-        finally:
-            process.terminate()
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:  # a client that was never closed
-                process.kill()
-                process.wait()
+    return PostgresServer(folder, [postgres, "-D", data, "-k", folder, *options], who)
 
 
 def _await(server: PostgresServer, log: Path) -> None:
@@ -103,7 +115,8 @@ def _await(server: PostgresServer, log: Path) -> None:
             time.sleep(0.05)
 
 
-def _program(name: str) -> str | None:
+def program(name: str) -> str | None:
+    """Where a program of the server is, if it is installed."""
     found = shutil.which(name)
     if found is None:
         places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
