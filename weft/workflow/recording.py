@@ -25,7 +25,7 @@ from weft.workflow.border import BorderModels, RecordingBorder, recorded_models
 from weft.workflow.journals import open_journal
 from weft.workflow.models import ModelSource
 from weft.workflow.run_settings import RunSettings
-from weft.workflow.runs.sources import Digests, sources_of, stands_in_file
+from weft.workflow.runs.sources import SourceDigests, sources_of, stands_in_file
 from weft.workflow.secrets import redactor_of
 from weft.workflow.telemetry import Heard
 from weft.workflow.toolset import Toolset
@@ -44,6 +44,7 @@ class Past:
     `claim` is the right to write to `run`, where that has begun; without it a new run begins.
     `records` are the run's own of earlier parts, `letters` were waiting for whoever takes it.
     `notes`: what a new run's record says beside. `own`: a journal that is closed with the run.
+    `digests`: of the kind that the record of `recall` has.
     """
 
     recall: Recall
@@ -54,6 +55,7 @@ class Past:
     letters: tuple[Letter, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
     own: Journal | None = None
+    digests: SourceDigests | None = None
 
 
 class Recording:
@@ -68,7 +70,7 @@ class Recording:
         unit: Unit,
         inputs: Mapping[str, Any],
         settings: RunSettings,
-        digests: Digests,
+        digests: SourceDigests,
         past: Past | None,
         hear: Heard | None = None,
     ) -> None:
@@ -147,7 +149,7 @@ class Recording:
             self._own.close()
 
     def _header(
-        self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings, digests: Digests
+        self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings, digests: SourceDigests
     ) -> RunHeader:
         said = {**settings.recorded(), **(self._past.notes if self._past is not None else {})}
         if stands_in_file(unit):

@@ -25,7 +25,7 @@ from weft.workflow.models import GivenModels, Models, ModelSource, check_models
 from weft.workflow.recording import Past, Recording
 from weft.workflow.result import FlowResult, flow_result
 from weft.workflow.run_settings import RunSettings
-from weft.workflow.runs.sources import Digests
+from weft.workflow.runs.sources import SourceDigests
 from weft.workflow.sources import check_source, sources_in
 from weft.workflow.stores import default_store
 from weft.workflow.telemetry import run_spans
@@ -69,7 +69,7 @@ class FlowRun:
         if settings.store is None and not settings.substitutes:
             self._own_store = default_store(unit)
         self._spans = run_spans()
-        digests = Digests()
+        digests = past.digests if past is not None and past.digests else SourceDigests()
         self._recording: Recording | None = None
         if settings.durability_of(unit) != "none":
             self._recording = Recording(unit, self._inputs, settings, digests, past, self._spans)
@@ -89,7 +89,7 @@ class FlowRun:
         settings: RunSettings,
         models: ModelSource,
         past: Past | None,
-        digests: Digests | None,
+        digests: SourceDigests | None,
     ) -> Run:
         name, options = unit.document.name, settings.options(unit)
         recording, store = self._recording, settings.store or self._own_store

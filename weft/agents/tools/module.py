@@ -1,12 +1,14 @@
 """Modules by name or by file. A file is loaded once, under a name of its own.
 
-Two files that are both called tools.py never meet: neither in `sys.modules` nor on `sys.path`.
+Two files that are both called tools.py never meet: neither in `sys.modules` nor on `sys.path`. A
+file may import those beside it relatively: its folder is a package under a name of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.machinery
 import importlib.util
 import inspect
 import operator
@@ -64,11 +66,33 @@ def load_file(path: Path) -> ModuleType:
     """
     if not path.is_file():
         raise ToolNotFound(f"there is no file {path}")
-    digest = hashlib.sha256(str(path).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    name = f"{_PREFIX}{digest}_{path.stem}"
     with _loading:
+        name = f"{_folder_package(path.parent)}.{_module_name(path.stem)}"
         loaded = sys.modules.get(name)
         return loaded if loaded is not None else _execute(name, path)
+
+
+def is_of_file(name: str) -> bool:
+    """Whether the module `name` was loaded by `load_file`, or lies beside one that was."""
+    return name.startswith(_PREFIX)
+
+
+def _folder_package(folder: Path) -> str:
+    """The package of the files in `folder`, which runs no `__init__.py`."""
+    name = _PREFIX + _digest(str(folder))
+    if name not in sys.modules:
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+    return name
+
+
+def _module_name(stem: str) -> str:
+    return stem if stem.isidentifier() else f"file_{_digest(stem)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _execute(name: str, path: Path) -> ModuleType:
@@ -83,14 +107,17 @@ def _execute(name: str, path: Path) -> ModuleType:
         del sys.modules[name]
         if isinstance(error, (BuildError, KeyboardInterrupt)):
             raise
-        raise _failed(path.name, error) from error
+        raise _failed(path.name, error, path.parent) from error
     return module
 
 
-def _failed(what: str, error: BaseException) -> BuildError:
+def _failed(what: str, error: BaseException, folder: Path | None = None) -> BuildError:
     hint = None
     if isinstance(error, ModuleNotFoundError):
-        hint = "install it; a file of tools cannot import the files beside it"
+        hint = "install it"
+        top = (error.name or "").partition(".")[0]
+        if folder is not None and top.isidentifier() and (folder / f"{top}.py").is_file():
+            hint = f"{top}.py lies beside it: write `from .{top} import ...`"
     message = f"{type(error).__name__}: {error}"
     return BuildError(f"{what} cannot be imported: {_place(error)}{message}", hint=hint)
 
@@ -126,7 +153,7 @@ def path_of(function: Callable[..., Any]) -> str:
             f"{name} cannot be imported by another process",
             hint="isolation needs a function at the top level of a module or a file",
         )
-    if module.__name__ != "__main__" and not module.__name__.startswith(_PREFIX):
+    if module.__name__ != "__main__" and not is_of_file(module.__name__):
         return f"{module.__name__}:{name}"
     file = getattr(module, "__file__", None)
     if file is None:

@@ -12,7 +12,7 @@ from weft.engine.kinds import Fragment
 from weft.engine.node import ALL, Cache, Edge, Inputs, Join, Node, NodeContext, Skip, Work
 from weft.workflow.compile import alternatives, containers, function, joining
 from weft.workflow.compile.acting import act
-from weft.workflow.compile.identity import Digest, cache_of, identity_of, value_identity
+from weft.workflow.compile.identity import Digests, cache_of, identity_of, value_identity
 from weft.workflow.compile.model import model
 from weft.workflow.compile.names import Names
 from weft.workflow.compile.policy import policy_of, retry_of
@@ -98,7 +98,7 @@ class Compiler:
             names.edges(value.names),
             names.given(value.names),
             kind="value",
-            identity=value_identity(said) if self._services.digest is not None else "",
+            identity=value_identity(said) if self._services.digests is not None else "",
         )
         return Fragment((*nodes, carrier), own)
 
@@ -107,7 +107,7 @@ class Compiler:
     def _node(self, node: NodeId, step: Step, names: Names, beside: Mapping[str, Step]) -> Node:
         plan = self._plans.get(id(step))
         if plan is None:
-            plan = self._plans[id(step)] = _plan(step, self._unit, self._services.digest)
+            plan = self._plans[id(step)] = _plan(step, self._unit, self._services.digests)
         streams = plan.streamed is not None and names.is_node(plan.streamed)
         edges = self._edges(step, plan, names, streams)
         join: Join = ALL
@@ -240,7 +240,7 @@ class _Plan:
     identity: str
 
 
-def _plan(step: Step, unit: Unit, digest: Digest | None) -> _Plan:
+def _plan(step: Step, unit: Unit, digests: Digests | None) -> _Plan:
     used = names_of(step)
     if step.cache is not None:  # what the bodies take in is part of what the result depends on
         used |= inner_names(step)
@@ -249,7 +249,7 @@ def _plan(step: Step, unit: Unit, digest: Digest | None) -> _Plan:
         path = template(step.over).path
         streamed = path.name if path is not None and not path.path else None
     whole = names_of(step, besides="map")
-    identity = "" if digest is None else identity_of(step, unit, digest)
+    identity = "" if digests is None else identity_of(step, unit, digests)
     return _Plan(tuple(sorted(used)), streamed, whole, cache_of(step, unit), identity)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Protocol
 
+from weft.agents.tools import Tool
+from weft.agents.tools.module import is_file
 from weft.engine.node import Cache
 from weft.reasoning.strategies import STRATEGIES
+from weft.workflow.code import content_digest, function_digest, object_digest
 from weft.workflow.document.leaves import CallNode, ModelNode, ReduceNode, ToolNode, WorkflowNode
 from weft.workflow.document.step import Step
 from weft.workflow.document.thinking import ThinkSpec
@@ -28,37 +31,56 @@ _AROUND = frozenset(
 _NOT_SAID = frozenset(("description", "after", "weight", "budget", "cache", "retry", "timeout"))
 """Fields that change neither what a node comes to, nor what stands in for it."""
 
-Digest = Callable[[Path], str | None]
-"""What stands for the content of a file; None where there is none."""
+
+class Digests(Protocol):
+    """What stands for the files and functions that a workflow names; None where nothing does."""
+
+    def file(self, unit: Unit, path: str) -> str | None:
+        """Of the content of a file, whose path starts at the folder of `unit`."""
+
+    def function(self, unit: Unit, reference: str) -> str | None:
+        """Of the code of a function, as `unit` refers to it."""
 
 
-def digest_of(file: Path) -> str | None:
-    """The SHA-256 of a file, in hexadecimal; None where it cannot be read."""
-    try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError:
-        return None
+class CodeDigests:
+    """Implements `Digests` by what the files are now."""
+
+    def file(self, unit: Unit, path: str) -> str | None:
+        try:
+            return content_digest(unit.folder / path)
+        except OSError:
+            return None
+
+    def function(self, unit: Unit, reference: str) -> str | None:
+        known = unit.functions.get(reference)
+        if known is not None:
+            return object_digest(known.function if isinstance(known, Tool) else known)
+        source, _, name = reference.rpartition(":")
+        try:
+            return function_digest(unit.folder / source if is_file(source) else source, name)
+        except OSError:
+            return None
 
 
 def cache_of(step: Step, unit: Unit) -> Cache | None:
     """The cache policy of a node, or None when it has none.
 
     The identity holds the node's definition with everything inside it, the models and tools it
-    names, and the content of the Python files beside the workflow that they come from; not the
-    code of installed packages.
+    names, and the code of their functions.
     """
     if step.cache is None:
         return None
-    said = [_definition(step, _AROUND), *_declarations(step, unit, digest_of)]
+    said = [_definition(step, _AROUND), *_declarations(step, unit, CodeDigests())]
     return Cache(_hashed(said), step.cache.ttl)
 
 
-def identity_of(step: Step, unit: Unit, digest: Digest = digest_of) -> str:
+def identity_of(step: Step, unit: Unit, digests: Digests | None = None) -> str:
     """What the outcome of a node depends on, beside its inputs: as `cache_of`, with what stands in.
 
-    `digest` is asked for every file that the node depends on.
+    `digests` are asked for everything that the node depends on; without them, files as they are.
     """
-    return _hashed([_definition(step, _NOT_SAID), *_declarations(step, unit, digest)])
+    said = _declarations(step, unit, digests or CodeDigests())
+    return _hashed([_definition(step, _NOT_SAID), *said])
 
 
 def value_identity(value: object) -> str:
@@ -74,8 +96,8 @@ def _definition(step: Step, besides: frozenset[str]) -> object:
     return step.model_dump(mode="json", by_alias=True, exclude=set(besides), exclude_unset=True)
 
 
-def _declarations(step: Step, unit: Unit, digest: Digest) -> Iterator[object]:
-    declared = _Declared(unit, digest)
+def _declarations(step: Step, unit: Unit, digests: Digests) -> Iterator[object]:
+    declared = _Declared(unit, digests)
     for _, inner in walk({"": step}):
         match inner:
             case ModelNode():
@@ -91,15 +113,15 @@ def _declarations(step: Step, unit: Unit, digest: Digest) -> Iterator[object]:
                 included = unit.includes[inner.workflow]
                 yield included.document.model_dump(mode="json", by_alias=True, exclude_unset=True)
                 for other in included.document.nodes.values():
-                    yield from _declarations(other, included, digest)
+                    yield from _declarations(other, included, digests)
 
 
 class _Declared:
     """What the names in the nodes of one document stand for."""
 
-    def __init__(self, unit: Unit, digest: Digest) -> None:
+    def __init__(self, unit: Unit, digests: Digests) -> None:
         self._unit = unit
-        self._digest = digest
+        self._digests = digests
 
     def asked(self, step: ModelNode) -> Iterator[object]:
         """The model of a node, its strategy, and the tools that it is offered."""
@@ -142,12 +164,13 @@ class _Declared:
 
     def content(self, path: str | None) -> Iterator[object]:
         """A digest of a file beside the workflow, where one is named and there."""
-        found = None if path is None else self._digest(self._unit.folder / path)
+        found = None if path is None else self._digests.file(self._unit, path)
         if found is not None:
             yield found
 
     def function(self, path: str) -> Iterator[object]:
-        """The import path, and a digest of the file if it is one beside the workflow."""
+        """The import path, and a digest of the code."""
         yield path
-        if path.startswith("."):
-            yield from self.content(path.rpartition(":")[0])
+        found = self._digests.function(self._unit, path)
+        if found is not None:
+            yield found

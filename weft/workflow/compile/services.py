@@ -8,7 +8,7 @@ from weft.agents.agent import Answer
 from weft.core.ids import NodeId
 from weft.planner.routing import History
 from weft.reasoning.thought import Thought
-from weft.workflow.compile.identity import Digest
+from weft.workflow.compile.identity import Digests
 from weft.workflow.models import ModelSource
 from weft.workflow.toolset import Toolset
 
@@ -17,7 +17,7 @@ from weft.workflow.toolset import Toolset
 class Services:
     """Given to every work when it is made. Opened and closed by whoever runs the graph.
 
-    `digest`: of files, for the identities of nodes; without it nodes have none. `findings`: what
+    `digests`: of code, for the identities of nodes; without it nodes have none. `findings`: what
     nodes that think or act came to in full; their values are no more than the answers.
     """
 
@@ -25,5 +25,5 @@ class Services:
     models: ModelSource
     seed: int = 0
     history: History = field(default_factory=History)
-    digest: Digest | None = None
+    digests: Digests | None = None
     findings: dict[NodeId, Thought | Answer] = field(default_factory=dict)

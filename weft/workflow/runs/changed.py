@@ -6,19 +6,18 @@ import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from weft.core.errors import SourceError
 from weft.core.ids import NodeId, is_name, stem
 from weft.core.ports.journal import RunHeader
-from weft.workflow.compile.identity import Digest, identity_of
+from weft.workflow.compile.identity import Digests, identity_of
 from weft.workflow.document.leaves import WorkflowNode
 from weft.workflow.document.nodes import Block
 from weft.workflow.document.step import Step
 from weft.workflow.document.walk import bodies
 from weft.workflow.loader import load_texts
-from weft.workflow.runs.sources import Digests, digests_in, sources_of, texts_in
+from weft.workflow.runs.sources import RecordedDigests, digests_like, sources_of, texts_in
 from weft.workflow.unit import Unit
 from weft.workflow.uses import all_names
 
@@ -65,7 +64,7 @@ def changes(header: RunHeader, unit: Unit, finished: Mapping[NodeId, int]) -> Ch
 
     `finished` counts the instances of each node that had ended well, by id.
     """
-    now = sources_of(unit, digests := Digests())
+    now = sources_of(unit, digests := digests_like(header))
     files = _files(header.document, now)
     try:
         then = load_texts(texts_in(header.document), unit.root)
@@ -74,8 +73,7 @@ def changes(header: RunHeader, unit: Unit, finished: Mapping[NodeId, int]) -> Ch
     counts = Counter[str]()
     for node, number in finished.items():
         counts[stem(node)] += number
-    recorded = digests_in(header.document)
-    before = dict(_nodes(then, lambda file: recorded.get(_place(file, unit.root))))
+    before = dict(_nodes(then, RecordedDigests(header)))
     after = dict(_nodes(unit, digests))
     nodes = (*_kept(before, after, counts), *_gone(before, after, counts))
     outputs = then.document.outputs != unit.document.outputs
@@ -90,32 +88,32 @@ class _Written:
     needs: frozenset[str]
 
 
-def _nodes(unit: Unit, digest: Digest, prefix: str = "") -> Iterator[tuple[str, _Written]]:
+def _nodes(unit: Unit, digests: Digests, prefix: str = "") -> Iterator[tuple[str, _Written]]:
     """The nodes of a workflow, those in bodies and in other files too, named as their ids are."""
-    yield from _level(unit.document.nodes, unit, digest, prefix, {})
+    yield from _level(unit.document.nodes, unit, digests, prefix, {})
 
 
 def _level(
-    steps: Mapping[str, Step], unit: Unit, digest: Digest, prefix: str, around: Mapping[str, str]
+    steps: Mapping[str, Step], unit: Unit, digests: Digests, prefix: str, around: Mapping[str, str]
 ) -> Iterator[tuple[str, _Written]]:
     names = {**around, **{name: prefix + name for name in steps}}
     for name, step in steps.items():
-        yield from _one(prefix + name, step, unit, digest, names)
+        yield from _one(prefix + name, step, unit, digests, names)
 
 
 def _one(
-    label: str, step: Step, unit: Unit, digest: Digest, names: Mapping[str, str]
+    label: str, step: Step, unit: Unit, digests: Digests, names: Mapping[str, str]
 ) -> Iterator[tuple[str, _Written]]:
     used = all_names(step) | {name for name in (step.fallback, step.degrade) if name}
     needs = frozenset(names[name] for name in used if name in names and names[name] != label)
-    yield label, _Written(identity_of(step, unit, digest), needs)
+    yield label, _Written(identity_of(step, unit, digests), needs)
     cases = [inside.path[-1] for inside in bodies(step) if inside.path[-1] != "default"]
     for inside in bodies(step):
         if isinstance(inside.body, Block):
             case = _case(inside.path, cases)
-            yield from _level(inside.body.nodes, unit, digest, f"{label}/{case}", names)
+            yield from _level(inside.body.nodes, unit, digests, f"{label}/{case}", names)
     if isinstance(step, WorkflowNode):
-        yield from _nodes(unit.includes[step.workflow], digest, f"{label}/")
+        yield from _nodes(unit.includes[step.workflow], digests, f"{label}/")
 
 
 def _case(path: tuple[str | int, ...], cases: list[str | int]) -> str:
@@ -198,8 +196,3 @@ def _lines(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
             before, after, path, path, "recorded", "now", lineterm="", n=1
         )
     return tuple(found)
-
-
-def _place(file: Path, root: Path) -> str:
-    place = file.resolve()
-    return place.relative_to(root).as_posix() if place.is_relative_to(root) else place.as_posix()

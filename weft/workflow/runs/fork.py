@@ -16,6 +16,7 @@ from weft.workflow.recording import Past
 from weft.workflow.run import FlowRun
 from weft.workflow.run_settings import RunSettings, settings_of
 from weft.workflow.runs.questions import noted
+from weft.workflow.runs.sources import digests_like
 from weft.workflow.runs.story import Story
 from weft.workflow.secrets import redactor_of
 from weft.workflow.unit import Unit
@@ -44,7 +45,7 @@ def forked(
         story.records, part=1, skip=cone(chosen, infos.values()), restore=redactor.restore
     )
     notes = {**noted(story.header), "forked": story.run, "from": node}
-    past = Past(recall, redactor, notes=notes)
+    past = Past(recall, redactor, notes=notes, digests=digests_like(story.header))
     given = {key: value for key, value in (settings or {}).items() if value is not None}
     said = RunSettings(**{**settings_of(story.header.settings), **given, "journal": journal})
     inputs: dict[str, Any] = redactor.restore(dict(story.header.inputs))

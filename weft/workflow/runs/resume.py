@@ -20,6 +20,7 @@ from weft.workflow.run_settings import RunSettings, settings_of
 from weft.workflow.runs.changed import Changes, changes
 from weft.workflow.runs.find import find_run
 from weft.workflow.runs.rebuilt import rebuilt
+from weft.workflow.runs.sources import digests_like
 from weft.workflow.runs.story import Story, story_of
 from weft.workflow.runs.unsettled import Unsettled, bound, unsettled
 from weft.workflow.secrets import redactor_of
@@ -133,6 +134,7 @@ def _taken(
         tuple(numbered.record for numbered in story.records),
         _words(letters, story, confirmed),
         tuple(letter for letter in letters if letter.kind != "confirm"),
+        digests=digests_like(story.header),
     )
     settings = settings_of(story.header.settings)
     inputs = _inputs(story, redactor)

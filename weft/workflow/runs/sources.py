@@ -5,36 +5,71 @@ Reads files; runs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from weft.workflow.compile.identity import digest_of, identity_of
+from weft.agents.tools.module import is_file
+from weft.core.ports.journal import RunHeader
+from weft.workflow.compile.identity import CodeDigests, identity_of
 from weft.workflow.document.write import to_yaml
-from weft.workflow.unit import Unit
+from weft.workflow.unit import ONLY_PYTHON, Unit
 
 CODE = "sha256:"
-"""How the entry of a file begins whose content is not kept."""
+"""How the entry of a file or function begins whose content is not kept."""
 
 
-@dataclass(slots=True)
-class Digests:
-    """Reads each file once, and remembers what it was asked for."""
+class SourceDigests:
+    """Implements `Digests`: asks for each file and function once, and remembers what it found.
 
-    found: dict[Path, str | None] = field(default_factory=dict)
+    `found` has them by the names that a record gives them. Without `functions` it is the files of
+    functions that count, as a whole, and modules not at all: so they were recorded by a weft that
+    knew no digests of functions.
+    """
 
-    def __call__(self, file: Path) -> str | None:
-        """The digest of a file, None where there is none."""
-        place = file.resolve()
-        if place not in self.found:
-            self.found[place] = digest_of(place)
-        return self.found[place]
+    def __init__(self, *, functions: bool = True) -> None:
+        self.found: dict[str, str | None] = {}
+        self._functions = functions
+        self._code = CodeDigests()
+
+    def file(self, unit: Unit, path: str) -> str | None:
+        name = _relative((unit.folder / path).resolve(), unit.root)
+        return self._known(name, lambda: self._code.file(unit, path))
+
+    def function(self, unit: Unit, reference: str) -> str | None:
+        if self._functions:
+            name = _function_name(unit, reference)
+            return self._known(name, lambda: self._code.function(unit, reference))
+        if reference.startswith("."):
+            return self.file(unit, reference.rpartition(":")[0])
+        return None
+
+    def _known(self, name: str, digest: Callable[[], str | None]) -> str | None:
+        if name not in self.found:
+            self.found[name] = digest()
+        return self.found[name]
 
 
-def sources_of(unit: Unit, digests: Digests) -> dict[str, str]:
+class RecordedDigests(SourceDigests):
+    """Implements `Digests` by what the record of a run says."""
+
+    def __init__(self, header: RunHeader) -> None:
+        super().__init__(functions=_has_functions(header))
+        self._recorded = digests_in(header.document)
+
+    def _known(self, name: str, digest: Callable[[], str | None]) -> str | None:  # noqa: ARG002
+        return self._recorded.get(name)
+
+
+def digests_like(header: RunHeader) -> SourceDigests:
+    """Digests of what is there now, of the kind that the record has."""
+    return SourceDigests(functions=_has_functions(header))
+
+
+def sources_of(unit: Unit, digests: SourceDigests) -> dict[str, str]:
     """The text of each document by its path in the workflow's folder, the workflow itself first.
 
-    The files that its nodes take code and data from are there too, as `sha256:` and a digest.
+    The files and functions that its nodes take code and data from are there too, as `sha256:` and a
+    digest; functions as `tools.py:name`, `package.module:name` or `python/FLOW:name`.
     """
     texts: dict[str, str] = {}
     for included in unit.everything():
@@ -43,10 +78,24 @@ def sources_of(unit: Unit, digests: Digests) -> dict[str, str]:
         texts[_free(_place(included, unit.root), texts)] = text
         for step in included.document.nodes.values():
             identity_of(step, included, digests)
-    for file, digest in sorted(digests.found.items()):
+    for name, digest in sorted(digests.found.items()):
         if digest is not None:
-            texts[_relative(file, unit.root)] = CODE + digest
+            texts[name] = CODE + digest
     return texts
+
+
+def _function_name(unit: Unit, reference: str) -> str:
+    source, _, name = reference.rpartition(":")
+    if reference.startswith(ONLY_PYTHON):
+        return f"python/{unit.document.name}:{name}"
+    if is_file(source):
+        return f"{_relative((unit.folder / source).resolve(), unit.root)}:{name}"
+    return reference
+
+
+def _has_functions(header: RunHeader) -> bool:
+    names = (name.rpartition(":") for name in digests_in(header.document))
+    return any(colon and name.isidentifier() for _, colon, name in names)
 
 
 def stands_in_file(unit: Unit) -> bool:

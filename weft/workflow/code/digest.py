@@ -1,0 +1,142 @@
+"""Digests of functions: equal as long as nothing changed that a function reaches in its package.
+
+Reads source files; imports and runs nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Final
+
+from weft.agents.tools.module import is_of_file
+from weft.workflow.code.modules import Module, Package, package_of
+from weft.workflow.code.reach import Reach
+from weft.workflow.code.statements import imports_in, names_in, parsed, statements
+
+_FORMAT: Final = 1
+_Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+
+
+def function_digest(source: Path | str, name: str) -> str | None:
+    """Of the function `name` of a module, or of a file that is loaded by itself.
+
+    None where there is none such, or where its code goes with a version: in the standard library
+    and in weft.
+    """
+    found = _beside(source) if isinstance(source, Path) else _importable(source)
+    if found is None:
+        return None
+    package, module = found
+    reach = Reach(package)
+    reach.name(module, name)
+    return _hashed(reach.content())
+
+
+def object_digest(function: Callable[..., Any]) -> str | None:
+    """Of a function that a program has; None where no file says what it is."""
+    function = _plain(function)
+    found = _home(function) if isinstance(function, FunctionType) else None
+    if found is None:
+        return None
+    package, module = found
+    assert module.file is not None
+    assert isinstance(function, FunctionType)
+    source = parsed(module.file)
+    nested = [] if source is None else list(_chains(source.tree, function))
+    if "<" not in function.__qualname__ and "." not in function.__qualname__:
+        return function_digest(module.file if package.folder else module.name, function.__name__)
+    reach = Reach(package)
+    texts = [_closure(reach, module, chain) for chain in nested]
+    return _hashed([texts, reach.content()]) if texts else None
+
+
+def _closure(reach: Reach, module: Module, chain: Sequence[_Scope]) -> Sequence[str]:
+    """The source of a function within others, with what it uses of theirs; reaches the rest."""
+    node = chain[-1]
+    texts, names, imports = [ast.unparse(node)], set(names_in([node])), list(imports_in(node))
+    for scope in reversed(chain[:-1]):
+        local = [] if isinstance(scope, ast.Lambda) else list(statements(scope.body))
+        growing = True
+        while growing:
+            used = [one for one in local if one.binds & names and one.text not in texts]
+            texts += [one.text for one in used]
+            imports += [found for one in used for found in one.imports]
+            names.update(*(one.uses for one in used))
+            growing = bool(used)
+    reach.used(module, names, imports)
+    return texts
+
+
+def _chains(tree: ast.AST, function: FunctionType) -> Iterator[Sequence[_Scope]]:
+    """The nodes of `function`, each behind those around it; of lambdas all in its line."""
+    parts = [part for part in function.__qualname__.split(".") if part != "<locals>"]
+    first = function.__code__.co_firstlineno
+
+    def search(node: ast.AST, chain: tuple[_Scope, ...]) -> Iterator[Sequence[_Scope]]:
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, _Scope):
+                yield from search(child, chain)
+                continue
+            name = "<lambda>" if isinstance(child, ast.Lambda) else child.name
+            if name != parts[len(chain)]:
+                continue
+            inner = (*chain, child)
+            if len(inner) < len(parts):
+                yield from search(child, inner)
+            elif _first_line(child) == first:
+                yield inner
+
+    return search(tree, ())
+
+
+def _first_line(node: _Scope) -> int:
+    decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
+    return min(node.lineno, *(one.lineno for one in decorators), node.lineno)
+
+
+def _plain(function: Any) -> Any:
+    """The function behind methods, partial applications and decorators that say what they wrap."""
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif inspect.ismethod(function):
+            function = function.__func__
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        else:
+            return function
+
+
+def _home(function: FunctionType) -> tuple[Package, Module] | None:
+    module = sys.modules.get(function.__module__)
+    file = getattr(module, "__file__", None)
+    if module is None or file is None or not Path(file).is_file():
+        return None
+    name = module.__name__ if module.__spec__ is None else module.__spec__.name
+    if name == "__main__" or is_of_file(name):
+        return _beside(Path(file))
+    return _importable(name)
+
+
+def _importable(name: str) -> tuple[Package, Module] | None:
+    package = package_of(name)
+    module = None if package is None else package.find(name)
+    return None if package is None or module is None else (package, module)
+
+
+def _beside(file: Path) -> tuple[Package, Module] | None:
+    if not file.is_file():
+        return None
+    return Package("", file.parent), Module(file.stem, file, is_package=False)
+
+
+def _hashed(content: object) -> str:
+    return hashlib.sha256(json.dumps([_FORMAT, content]).encode()).hexdigest()

@@ -1,0 +1,92 @@
+"""Where the source of a module is, without importing it.
+
+Knows packages that can be imported, and folders whose files are loaded by themselves.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import Final
+
+UNWATCHED: Final = sys.stdlib_module_names | {"weft"}
+"""Packages whose code goes with a version that is known otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module that may be imported: its name in its `Package`, and its file if it has one."""
+
+    name: str
+    file: Path | None
+    is_package: bool
+
+    @property
+    def package(self) -> str:
+        """Where its relative imports start."""
+        return self.name if self.is_package else self.name.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """The modules that belong together: a top-level package `name` with everything inside it.
+
+    With a `folder` it is the files there, which import one another relatively and have no name.
+    """
+
+    name: str
+    folder: Path | None = None
+
+    def find(self, name: str) -> Module | None:
+        """The module `name` of this package; None where it is none, or of another package."""
+        parts = name.split(".") if name else []
+        if not parts or (self.folder is None and parts[0] != self.name):
+            return None
+        path = None if self.folder is None else [str(self.folder)]
+        spec = None
+        for part in parts:
+            spec = _top(part) if path is None else PathFinder.find_spec(part, path)
+            if spec is None:
+                return None
+            path = [*(spec.submodule_search_locations or ())]
+        assert spec is not None
+        file = Path(spec.origin) if spec.has_location and spec.origin is not None else None
+        return Module(name, file, spec.submodule_search_locations is not None)
+
+    def target(self, module: Module, name: str, level: int) -> str | None:
+        """The module that `from {level dots}{name} import` means in `module`; None: another one's.
+
+        The folder itself is the empty name.
+        """
+        if level == 0:
+            return name if self.folder is None and name.split(".")[0] == self.name else None
+        parts = module.package.split(".") if module.package else []
+        if level - 1 > len(parts):
+            return None
+        return ".".join((*parts[: len(parts) - level + 1], *([name] if name else [])))
+
+
+def _top(name: str) -> ModuleSpec | None:
+    loaded = sys.modules.get(name)
+    if loaded is not None and loaded.__spec__ is not None:
+        return loaded.__spec__
+    for finder in sys.meta_path:
+        spec = finder.find_spec(name, None)
+        if spec is not None:
+            return spec
+    return None
+
+
+def package_of(name: str) -> Package | None:
+    """The package that the module `name` belongs to; None where it is not watched."""
+    top = name.partition(".")[0]
+    return None if top in UNWATCHED else Package(top)
+
+
+def ancestors(name: str) -> Sequence[str]:
+    """The packages around a module, the outermost first."""
+    parts = name.split(".")
+    return [".".join(parts[:depth]) for depth in range(1, len(parts))]

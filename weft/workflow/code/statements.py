@@ -1,0 +1,174 @@
+"""The top level of a module as statements: what each defines, uses and imports.
+
+Comments, docstrings and formatting are gone. Runs nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+STAR: Final = "*"
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class Import(NamedTuple):
+    """`from {level dots}{module} import {name}`; without a name, `import {module}`."""
+
+    module: str
+    name: str | None
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement. `text` is its source in one form, `kind` whether its place may matter.
+
+    `runs`: it is carried out for what it does, not only for the names in `binds`. `decorators`:
+    the names that its decorators begin with.
+    """
+
+    text: str
+    kind: Literal["import", "definition", "other"]
+    binds: frozenset[str]
+    uses: frozenset[str] = frozenset()
+    imports: tuple[Import, ...] = ()
+    decorators: frozenset[str] = frozenset()
+    runs: bool = False
+
+
+class Parsed(NamedTuple):
+    """The source of a module: its tree, and its statements."""
+
+    tree: ast.Module
+    statements: Sequence[Statement]
+
+
+def parsed(file: Path) -> Parsed | None:
+    """The source in `file`; None where that is no Python that can be parsed. Raises: `OSError`."""
+    state = file.stat()
+    return _parsed(file, state.st_mtime_ns, state.st_size, state.st_ino)
+
+
+@lru_cache(maxsize=512)
+def _parsed(file: Path, *_state: int) -> Parsed | None:
+    try:
+        tree = ast.parse(file.read_bytes())
+        _WithoutDocstrings().visit(tree)
+        return Parsed(tree, statements(tree.body))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def content_digest(file: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal. Raises: `OSError`."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def statements(body: Iterable[ast.stmt]) -> Sequence[Statement]:
+    """The statements of a body that may matter to whoever uses its names."""
+    return tuple(found for node in body for found in _statements(node))
+
+
+def names_in(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """All names in `nodes`, read or written."""
+    return frozenset(
+        inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)
+    )
+
+
+def imports_in(node: ast.AST) -> tuple[Import, ...]:
+    """The imports in `node`, at any depth."""
+    return tuple(found for inner in ast.walk(node) for _, found in _imports(inner))
+
+
+def _statements(node: ast.stmt) -> Iterator[Statement]:
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        for (bound, found), alias in zip(_imports(node), node.names, strict=True):
+            text = f"{'.' * found.level}{found.module}:{found.name} as {alias.asname}"
+            binds, runs = frozenset((bound,)), found.name == STAR
+            yield Statement(text, "import", binds, imports=(found,), runs=runs)
+    elif isinstance(node, _Definition):
+        roots = names_in(map(_root, node.decorator_list))
+        binds, text = frozenset((node.name,)), ast.unparse(node)
+        yield Statement(text, "definition", binds, names_in([node]), imports_in(node), roots)
+    elif not _idle(node):
+        runs, text = _targets(node) is None, ast.unparse(node)
+        used, imports = names_in([node]), imports_in(node)
+        yield Statement(text, "other", _bound(node), used, imports, runs=runs)
+
+
+def _imports(node: ast.AST) -> Iterator[tuple[str, Import]]:
+    """The names that an import binds, and what they come from."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield alias.asname or alias.name.partition(".")[0], Import(alias.name, None)
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            yield alias.asname or alias.name, Import(node.module or "", alias.name, node.level)
+
+
+def _targets(node: ast.stmt) -> Sequence[ast.expr] | None:
+    """What a plain assignment to names assigns to; None for any other statement."""
+    match node:
+        case ast.Assign(targets=targets):
+            found = [part for target in targets for part in _parts(target)]
+        case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+            found = [target]
+        case _:
+            return None
+    return found if all(isinstance(target, ast.Name) for target in found) else None
+
+
+def _parts(target: ast.expr) -> Sequence[ast.expr]:
+    return target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+
+
+def _bound(node: ast.stmt) -> frozenset[str]:
+    stored = {
+        inner.id
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+    }
+    defined = {inner.name for inner in ast.walk(node) if isinstance(inner, _Definition)}
+    imported = {bound for inner in ast.walk(node) for bound, _ in _imports(inner)}
+    return frozenset(stored | defined | imported)
+
+
+def _idle(node: ast.stmt) -> bool:
+    """Whether a statement does nothing when its module is imported."""
+    match node:
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), orelse=[]):
+            return True
+    return False
+
+
+def _root(node: ast.expr) -> ast.expr:
+    """What a chain of calls and attributes begins with."""
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node
+
+
+class _WithoutDocstrings(ast.NodeTransformer):
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._stripped(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._stripped(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return self._stripped(node)
+
+    def _stripped(self, node: _Function | ast.ClassDef) -> ast.AST:
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        return self.generic_visit(node)
