@@ -111,7 +111,7 @@ def test_a_question_is_recorded_as_the_workflow_that_it_is() -> None:
     assert node.model_dump(exclude_unset=True)["agent"]["loop"] == "compiler"
     assert flow.document.tools["city"].use == "./tools.py:city"
     assert header.inputs == {"question": HOWMANY, "instructions": "Be quick."}
-    assert header.document["tools.py"].startswith("sha256:")
+    assert header.document["tools.py:city"].startswith("sha256:")
     assert desk.story.ended is not None
     assert desk.story.outcomes[ANSWER].value == "7 million"
 
