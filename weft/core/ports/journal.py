@@ -85,7 +85,10 @@ class Pruned:
 
 
 class Claim(Protocol):
-    """The right to write to a run. One holder at a time; the death of its process ends it."""
+    """The right to write to a run. One holder at a time; the death of its process ends it.
+
+    It outlives lost connections to where the journal is.
+    """
 
     def release(self) -> None:
         """Give it back. Harmless when repeated."""
@@ -110,8 +113,10 @@ class Journal(Protocol):
         """Add `records` in order: all or none, and not lost by the death of the process.
 
         The run must have been begun or claimed with this object. A `RunResumed` begins the part
-        that it names. What failed may be tried again: nothing of it was added. Without `wait` a
-        quick journal raises a retryable `StoreError` at once where somebody else is writing.
+        that it names. What failed with a retryable error may be tried again, these records first:
+        none of them is added twice. Raises: `StoreError`, not retryable, when another process has
+        claimed the run meanwhile. Without `wait` a quick journal raises a retryable `StoreError` at
+        once where somebody else is writing.
         """
 
     def header(self, run: RunId) -> RunHeader:
