@@ -86,3 +86,12 @@ def test_a_file_does_not_import_what_lies_above_its_folder(tmp_path: Path) -> No
     )
     with pytest.raises(BuildError, match="beyond top-level package"):
         resolve("./tools.py:price", folder / "flow")
+
+
+def test_the_version_of_a_tool_is_that_of_what_it_uses(tmp_path: Path) -> None:
+    versions = []
+    for number, rate in enumerate(("RATE = 1", "RATE = 1  # one", "RATE = 2")):
+        tools = TOOL.format(imports="from .rates import RATE", value="RATE")
+        folder = write(tmp_path / str(number), tools=tools, rates=rate)
+        versions.append(resolve("./tools.py:price", folder).spec.version)
+    assert "" != versions[0] == versions[1] != versions[2]

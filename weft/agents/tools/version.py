@@ -1,20 +1,19 @@
-"""What tells two versions of a function apart: a digest of its source. Runs nothing."""
+"""What tells two versions of a function apart: a digest of its code. Runs nothing."""
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Callable
 from typing import Any
 
+from weft.agents.tools.code import object_digest
+
 
 def version_of(function: Callable[..., Any]) -> str:
-    """A digest of the function's own text, empty where there is none to read.
+    """A digest of the function's code and of what it reaches in its package; empty without source.
 
-    What it calls is not part of it: who changes that says so, with `@tool(version=...)`.
+    What other packages do is not part of it: who changes that says so, with `@tool(version=...)`.
     """
     try:
-        source = inspect.getsource(inspect.unwrap(function))
-    except (OSError, TypeError, ValueError):
+        return (object_digest(function) or "")[:16]
+    except OSError:
         return ""
-    return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from weft.agents.tools import Tool
+from weft.agents.tools.code import content_digest, function_digest, object_digest
 from weft.agents.tools.module import is_file
 from weft.engine.node import Cache
 from weft.reasoning.strategies import STRATEGIES
-from weft.workflow.code import content_digest, function_digest, object_digest
 from weft.workflow.document.leaves import CallNode, ModelNode, ReduceNode, ToolNode, WorkflowNode
 from weft.workflow.document.step import Step
 from weft.workflow.document.thinking import ThinkSpec

@@ -1,6 +1,6 @@
 """What the code of a function is: a digest of its source and of what it reaches in its package."""
 
-from weft.workflow.code.digest import function_digest, object_digest
-from weft.workflow.code.statements import content_digest
+from weft.agents.tools.code.digest import function_digest, object_digest
+from weft.agents.tools.code.statements import content_digest
 
 __all__ = ["content_digest", "function_digest", "object_digest"]

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from weft.agents.tools.code import function_digest, object_digest
 from weft.agents.tools.module import load_file
-from weft.workflow.code import function_digest, object_digest
 
 TOOLS = '''
 """Tools."""

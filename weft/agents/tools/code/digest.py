@@ -16,10 +16,10 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
+from weft.agents.tools.code.modules import Module, Package, package_of
+from weft.agents.tools.code.reach import Reach
+from weft.agents.tools.code.statements import imports_in, names_in, parsed, statements
 from weft.agents.tools.module import is_of_file
-from weft.workflow.code.modules import Module, Package, package_of
-from weft.workflow.code.reach import Reach
-from weft.workflow.code.statements import imports_in, names_in, parsed, statements
 
 _FORMAT: Final = 1
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda

@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from weft.workflow.code.modules import Module, Package, ancestors
-from weft.workflow.code.statements import STAR, Import, Parsed, Statement, content_digest, parsed
+from weft.agents.tools.code.modules import Module, Package, ancestors
+from weft.agents.tools.code.statements import (
+    STAR,
+    Import,
+    Parsed,
+    Statement,
+    content_digest,
+    parsed,
+)
 
 _IsOwn = Callable[[Module, Import], bool]
 
