@@ -174,7 +174,8 @@ def tool(
         resource: the class of slots a call takes while it runs, for the engine's limits
         batch: a function that answers several calls at once: it takes a list of their arguments and
             returns as many results, in order; an exception among them is that call's failure
-        version: to be changed when the results may; by default a digest of the function's source
+        version: to be changed when the results may; by default a digest of the function's code,
+            and of what that uses in its package
         effect: what a call does to the world (see `ToolSpec`). An `idempotent` tool finds the key
             that its server tells calls apart by with `weft.idempotency_key()`, or in a parameter
             `idempotency_key: str`, which models do not see. A tool whose effect is `once` is not

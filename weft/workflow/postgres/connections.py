@@ -6,6 +6,7 @@ so that a pooler may give each transaction another session. Knows no table.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import platform
@@ -27,8 +28,11 @@ Rows = list[tuple[Any, ...]]
 
 _CONNECTIONS: Final = 4
 _CONNECT_S: Final = 10
+_DIAGNOSE_S: Final = 2
 _CHECKOUT_S: Final = 2.0
-_FIRST_DELAY_S: Final = 0.05
+_LEAST_S: Final = 0.5
+_IN_LOOP_S: Final = 1.0
+_FIRST_DELAY_S: Final = 0.02
 _LONGEST_DELAY_S: Final = 1.0
 _DETECT: Final = {
     "keepalives_idle": 10,
@@ -49,8 +53,8 @@ class Connections:
     """Runs statements and transactions on the database that `dsn` names.
 
     What a lost connection or a conflict ended is repeated on another connection, for `retry_s`
-    seconds at most; then a retryable `StoreError` is raised. Raises: `StoreError` when the database
-    cannot be reached now.
+    seconds at most, in an event loop for one; then a retryable `StoreError` is raised. Raises:
+    `StoreError` when the database cannot be reached now.
     """
 
     def __init__(self, dsn: str, *, retry_s: float) -> None:
@@ -93,10 +97,11 @@ class Connections:
         return self._repeated(attempt)
 
     @contextmanager
-    def direct(self) -> Iterator[Connection]:
+    def direct(self, timeout_s: int = _CONNECT_S) -> Iterator[Connection]:
         """A connection beside the pool, whose failure is told at once. Raises: `StoreError`."""
         with faults(self.where):
-            db: Connection = psycopg.connect(self._dsn, **self._parameters())
+            parameters = {**self._parameters(), "connect_timeout": timeout_s}
+            db: Connection = psycopg.connect(self._dsn, **parameters)
             try:
                 yield db
             finally:
@@ -107,11 +112,12 @@ class Connections:
         self._pool.close()
 
     def _repeated(self, attempt: Callable[[Connection], T]) -> T:
-        until = time.monotonic() + self._retry_s
+        until = time.monotonic() + self._patience_s()
         delay_s = _FIRST_DELAY_S
         while True:
+            left_s = until - time.monotonic()
             try:
-                with self._pool.connection() as db:
+                with self._pool.connection(max(_LEAST_S, min(left_s, _CHECKOUT_S))) as db:
                     return attempt(db)
             except psycopg.Error as error:
                 if not is_transient(error) or time.monotonic() + delay_s > until:
@@ -119,10 +125,18 @@ class Connections:
             time.sleep(delay_s)
             delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
 
+    def _patience_s(self) -> float:
+        """For how long to repeat: an event loop, where runs are begun, has others to serve."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._retry_s
+        return min(self._retry_s, _IN_LOOP_S)
+
     def _failure(self, error: psycopg.Error) -> StoreError:
         if isinstance(error, PoolTimeout):  # the pool does not tell why it could not connect
             try:
-                with self.direct():
+                with self.direct(_DIAGNOSE_S):
                     pass
             except StoreError as reason:
                 return reason
