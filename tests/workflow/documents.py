@@ -100,6 +100,7 @@ def _runs(models: list[str]) -> st.SearchStrategy[dict[str, Any]]:
         optional={
             "deadline": durations,
             "concurrency": st.integers(1, 9),
+            "max_nodes": st.integers(1, 9),
             "limits": st.dictionaries(st.sampled_from(models), st.integers(1, 9), max_size=2),
             "budget": _budgets,
             "seed": st.integers(0, 9),

@@ -419,11 +419,17 @@ def test_functions_that_no_file_can_name(tmp_path: Path) -> None:
 
 def test_limits_of_the_run() -> None:
     made = flow(
-        deadline="2m", concurrency=3, limits={"small": 1}, budget=weft.Budget(seconds=9), seed=1
+        deadline="2m",
+        concurrency=3,
+        max_nodes=50,
+        limits={"small": 1},
+        budget=weft.Budget(seconds=9),
+        seed=1,
     )
     names_of = made.value(1)
     made.output(o=names_of)
     said = made.document.run
+    assert said.max_nodes == 50
     assert (said.deadline, said.concurrency, said.limits, said.seed) == (120.0, 3, {"small": 1}, 1)
     assert said.budget is not None
     assert said.budget.time == 9.0

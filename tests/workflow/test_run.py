@@ -299,6 +299,21 @@ def test_tokens_left_bound_the_answer() -> None:
     assert model.requests[0].sampling.max_tokens == 3
 
 
+@pytest.mark.parametrize("kind", ["map", "samples"])
+def test_a_node_that_expands_beyond_the_limit_fails_and_says_so(kind: str) -> None:
+    node = {
+        "map": '{map: [1, 2, 3, 4], do: {value: "{{ index }}"}}',
+        "samples": "{model: small, prompt: x, samples: 4, temperature: 1}",
+    }[kind]
+    flow = loads(f"  a: {node}", head=HEAD + "run: {max_nodes: 4}\n")
+    result = run(flow)
+    assert result.status == "failed"
+    assert len(result.outcomes) == 1
+    assert "expands into 4 nodes" in result.reasons[0]
+    assert "max_nodes" in result.reasons[0]
+    assert run(flow, max_nodes=5).ok
+
+
 def test_limits_hold_for_a_model_and_a_tool() -> None:
     most = {"small": 0, "search": 0}
     running = 0

@@ -68,6 +68,7 @@ class Wishes:
     events: Path | None = None
     timeline: Path | None = None
     concurrency: int | None = None
+    max_nodes: int | None = None
     deadline_s: float | None = None
     answers: Mapping[str, str] = field(default_factory=dict)
     cache: bool = True
@@ -142,6 +143,7 @@ def flow_session(
             store=None if wishes.cache else MemoryStore(),
             models=models,
             concurrency=wishes.concurrency,
+            max_nodes=wishes.max_nodes,
             deadline_s=wishes.deadline_s,
             run=None if wishes.run is None else RunId(wishes.run),
             journal=journal,

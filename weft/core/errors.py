@@ -16,6 +16,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── BudgetExceeded       tokens, seconds or money are spent
 │   ├── JoinUnsatisfied      too few branches succeeded
 │   ├── LoopLimit            a loop reached its bound without its condition
+│   ├── NodeLimit            the run would have more nodes than it may
 │   ├── Cancelled            somebody cancelled the run, the branch or the sample
 │   ├── NodeFailed           a plain exception escaped from a node's own code
 │   ├── AgentError           an agent ended without an answer: rounds, steps or ways are used up
@@ -211,6 +212,10 @@ class JoinUnsatisfied(RunError):
 
 class LoopLimit(RunError):
     """A bounded loop reached its bound before its condition held."""
+
+
+class NodeLimit(RunError):
+    """A node expands, and the run would have more nodes than it may."""
 
 
 class Cancelled(RunError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -99,6 +99,9 @@ class GraphGrew:
 
     `results`: it paused until those of them are joined as `join` says, at most `width` of them
     under way at once; `items` are offered to streaming edges. None: its work goes on meanwhile.
+
+    Very many nodes are told in parts, each with its share of `results`; all but the last have
+    `more`. Without the last, the run ended while `parent` still appended.
     """
 
     parent: NodeId
@@ -109,6 +112,16 @@ class GraphGrew:
     quorum: int = 1
     width: int | None = None
     items: bool = False
+    more: bool = False
+
+
+def whole(parts: Sequence[GraphGrew]) -> GraphGrew:
+    """The parts in which the nodes of one expansion were told, in order, as one event."""
+    if len(parts) == 1:
+        return parts[0]
+    nodes = tuple([info for part in parts for info in part.nodes])
+    results = tuple([result for part in parts for result in part.results or ()])
+    return dataclasses.replace(parts[-1], nodes=nodes, results=results)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError as Cycle
 from graphlib import TopologicalSorter
@@ -12,6 +12,7 @@ from weft.core.errors import CycleError, DuplicateName, JoinError, UnknownRefere
 from weft.core.events import JoinMode
 from weft.core.ids import NodeId, parent_of
 from weft.engine.node import Grow, Join, Node
+from weft.engine.slices import finish, slices
 
 _MODES = get_args(JoinMode)
 
@@ -21,18 +22,33 @@ def check(nodes: Sequence[Node], known: Collection[NodeId] = ()) -> list[NodeId]
 
     Raises: `DuplicateName`, `UnknownReference`, `JoinError`, `CycleError`, naming node and remedy.
     """
+    return finish(checking(nodes, known))
+
+
+def checking(
+    nodes: Sequence[Node], known: Collection[NodeId] = ()
+) -> Generator[None, None, list[NodeId]]:
+    """Like `check`, with a pause after each slice of the nodes."""
     batch: dict[NodeId, Node] = {}
-    for node in nodes:
-        if node.id in batch or node.id in known:
-            raise DuplicateName(
-                f"two nodes are called {node.id!r}", node=node.id, hint="rename one of them"
-            )
-        batch[node.id] = node
-    for node in nodes:
-        for part in (node, *_stand_ins(node)):
-            _check_edges(part, batch, known)
-            check_join(part.join, len({edge.source for edge in part.edges}), part.id)
-    return _order(batch)
+    for part in slices(nodes):
+        for node in part:
+            if node.id in batch or node.id in known:
+                raise DuplicateName(
+                    f"two nodes are called {node.id!r}", node=node.id, hint="rename one of them"
+                )
+            batch[node.id] = node
+        if len(part) < len(nodes):
+            yield
+    inner = False
+    for part in slices(nodes):
+        for node in part:
+            for each in (node, *_stand_ins(node)):
+                _check_edges(each, batch, known)
+                check_join(each.join, len({edge.source for edge in each.edges}), each.id)
+                inner = inner or any(edge.source in batch for edge in each.edges)
+        if len(part) < len(nodes):
+            yield
+    return _order(batch) if inner else list(batch)
 
 
 def check_growth(grow: Grow, node: NodeId) -> None:

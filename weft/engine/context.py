@@ -47,6 +47,9 @@ class Host(Protocol):
     def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
         """Add nodes to a node that is running."""
 
+    async def make_room(self, parent: NodeState, count: int, left: int) -> None:
+        """Wait until a node may make some of the nodes that it expands into."""
+
     def cancel_inside(self, parent: NodeState, node: NodeId, reason: str) -> None:
         """End a node that `parent` appended."""
 
@@ -116,6 +119,10 @@ class Context:
     def append(self, nodes: Sequence[Node]) -> None:
         self._must_run()
         self._run.append(self._state, nodes)
+
+    async def make_room(self, count: int, left: int | None = None) -> None:
+        self._must_run()
+        await self._run.make_room(self._state, count, count if left is None else left)
 
     def cancel(self, node: NodeId, reason: str) -> None:
         self._must_run()

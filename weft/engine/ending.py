@@ -6,7 +6,7 @@ Commands and events pile up in `out`. Knows neither how nodes start nor who wait
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from weft.core.errors import Cancelled, Failure
 from weft.core.events import NodeFinished, Outcome
@@ -18,11 +18,15 @@ from weft.engine.graph import Graph
 from weft.engine.node import Ask
 from weft.engine.options import RunOptions
 from weft.engine.recall import Recall
+from weft.engine.slices import UNLIMITED
 from weft.engine.state import NodeState, Phase
 
 
 class Ending:
-    """The nodes of one run, as far as they end. `now` is set before each call."""
+    """The nodes of one run, as far as they end. `now` is set before each call.
+
+    `_left`: so many nodes may still be ended, told of and taken in within this step.
+    """
 
     def __init__(self, graph: Graph, options: RunOptions, recall: Recall | None) -> None:
         self.now = 0.0
@@ -33,7 +37,8 @@ class Ending:
         self._graph = graph
         self._admission = Admission(options)
         self._ended: deque[NodeState] = deque()
-        self._run_ended = False
+        self._doomed: tuple[Iterator[NodeState], Failure] | None = None
+        self._left = UNLIMITED
 
     @property
     def states(self) -> dict[NodeId, NodeState]:
@@ -51,7 +56,7 @@ class Ending:
             self._admission.give(state)
             self.stop(state)
             end = Outcome("cancelled", None, failure, state.attempt)
-            ended = self._run_ended
+            ended = self.run_ended
             told = NodeFinished(state.node.id, end, self.now, run_ended=ended, by_name=by_name)
             self._finish(state, end, told)
 
@@ -73,12 +78,24 @@ class Ending:
                 self.cancel([*state.inside(), state], failure)
                 doubtful += self.frontier.sources(state)
 
+    @property
+    def run_ended(self) -> bool:
+        """Whether all that has not ended is to be cancelled: nothing starts or expands any more."""
+        return self._doomed is not None
+
     def end_all(self, failure: Failure) -> None:
-        """Cancel every node that has not ended."""
-        self._run_ended = True
-        self.cancel(reversed(list(self.states.values())), failure)
-        self._ended.clear()
+        """Cancel every node that has not ended, by `end_some`."""
+        self._doomed = reversed(list(self.states.values())), failure
         self._admission.close()
+
+    def end_some(self) -> None:
+        """Cancel as many of the nodes as this step allows."""
+        assert self._doomed is not None
+        states, failure = self._doomed
+        while self._left > 0 and (state := next(states, None)) is not None:
+            self.cancel((state,), failure)
+            self._left -= 1
+        self._ended.clear()  # nobody is told: all end
 
     def _finish(self, state: NodeState, outcome: Outcome, told: NodeFinished | None = None) -> None:
         self._clear(state)

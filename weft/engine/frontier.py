@@ -21,8 +21,8 @@ class Frontier:
 
     `work` is the weight of the nodes that spend tokens or money and have not ended.
 
-    `add`, `ended` and `grew` yield the nodes whose inputs are decided by that, each with the
-    verdict. A node is yielded once; one that is no longer pending is never yielded.
+    `add`, `decide`, `ended` and `grew` yield the nodes whose inputs are decided by that, each with
+    the verdict. A node is yielded once; one that is no longer pending is never yielded.
     """
 
     def __init__(self, recall: Recall | None) -> None:
@@ -34,6 +34,14 @@ class Frontier:
         self, nodes: Sequence[Node], ranks: Mapping[NodeId, float], parent: NodeState | None
     ) -> Iterator[Decided]:
         """Take in checked `nodes`."""
+        added = self.enter(nodes, ranks, parent)
+        # Connect all before the first is decided: that may cancel others, or need them.
+        yield from self.decide(added, [self.connect(state) for state in added])
+
+    def enter(
+        self, nodes: Sequence[Node], ranks: Mapping[NodeId, float], parent: NodeState | None
+    ) -> list[NodeState]:
+        """Make the states of checked `nodes`, which wait for nothing yet and are not ready."""
         states = self.states
         added = []
         for node in nodes:
@@ -48,15 +56,19 @@ class Frontier:
                 parent.children = list(added)
             else:
                 parent.children += added
-        # Connect all before the first is decided: that may cancel others, or need them.
-        arrived = [self._connect(state) for state in added]
+        return added
+
+    def decide(
+        self, added: Sequence[NodeState], arrived: Sequence[Sequence[NodeState]]
+    ) -> Iterator[Decided]:
+        """Those `added` and connected that are decided already: by what has `arrived` at each."""
         for state, sources in zip(added, arrived, strict=True):
             if state.missing == 0 and state.phase is Phase.PENDING:
                 yield state, READY
             for source in sources:
                 yield from self._arrive(state, source)
 
-    def _connect(self, state: NodeState) -> Sequence[NodeState]:
+    def connect(self, state: NodeState) -> Sequence[NodeState]:
         """Enter `state` with all it waits for; those of them that have ended already."""
         edges: Collection[Edge] = state.node.edges
         if state.node.join.mode != "all":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from weft.core.errors import UnknownReference
 from weft.core.events import GraphGrew, NodeInfo
 from weft.core.ids import NodeId
 from weft.engine.checks import check
 from weft.engine.node import Grow, Node
+from weft.engine.slices import finish, slices
 
 
 class Graph:
@@ -40,14 +41,24 @@ def ranks(nodes: Sequence[Node], order: Sequence[NodeId], base: float = 0.0) -> 
 
     `order` is a topological order of `nodes`. Edges from outside are ignored.
     """
+    return finish(ranking(nodes, order, base))
+
+
+def ranking(
+    nodes: Sequence[Node], order: Sequence[NodeId], base: float
+) -> Generator[None, None, dict[NodeId, float]]:
+    """Like `ranks`, with a pause after each slice of the nodes."""
     by_id: Mapping[NodeId, Node] = {node.id: node for node in nodes}
     longest = dict.fromkeys(order, base)
-    for node_id in reversed(order):
-        node = by_id[node_id]
-        rank = longest[node_id] = longest[node_id] + node.policy.weight
-        for edge in node.edges:
-            if longest.get(edge.source, rank) < rank:
-                longest[edge.source] = rank
+    for part in slices(order[::-1]):
+        for node_id in part:
+            node = by_id[node_id]
+            rank = longest[node_id] = longest[node_id] + node.policy.weight
+            for edge in node.edges:
+                if longest.get(edge.source, rank) < rank:
+                    longest[edge.source] = rank
+        if len(part) < len(order):
+            yield
     return longest
 
 
@@ -71,11 +82,19 @@ def info(node: Node, parent: NodeId | None = None) -> NodeInfo:
     )
 
 
-def grew(parent: NodeId, nodes: Sequence[Node], grow: Grow | None, now_s: float) -> GraphGrew:
-    """The event of nodes that `parent` appended: by `grow`, or while its work goes on."""
+def grew(
+    parent: NodeId, nodes: Sequence[Node], grow: Grow | None, now_s: float, start: int = 0
+) -> GraphGrew:
+    """The event of nodes that `parent` appended: by `grow`, or while its work goes on.
+
+    The nodes of a large `grow` are told in parts: `nodes` are those from number `start` on.
+    """
     infos = tuple([info(node, parent) for node in nodes])
     if grow is None:
         return GraphGrew(parent, infos, now_s)
     join = grow.join
     items = grow.items and grow.then is None
-    return GraphGrew(parent, infos, now_s, grow.results, join.mode, join.k, grow.width, items)
+    end = start + len(nodes)
+    more = end < len(grow.nodes)
+    results = grow.results[start : end if more else None]
+    return GraphGrew(parent, infos, now_s, results, join.mode, join.k, grow.width, items, more)

@@ -83,7 +83,17 @@ class NodeContext(Protocol):
     def append(self, nodes: Sequence[Node]) -> None:
         """Add nodes now, while this work goes on. They end before this node does.
 
-        Raises: `BuildError` when they do not fit the graph.
+        All are taken in at once: to append more than a few hundred, return `Grow`.
+
+        Raises: `BuildError` when they do not fit the graph, `NodeLimit` when they are too many.
+        """
+
+    async def make_room(self, count: int, left: int | None = None) -> None:
+        """Wait until `count` nodes may be made for a `Grow`, of the `left` that are to come.
+
+        So that a large expansion holds up neither the run nor its end.
+
+        Raises: `NodeLimit` when the run may not have `left` nodes more.
         """
 
     def cancel(self, node: NodeId, reason: str) -> None:

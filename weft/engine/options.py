@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from weft.engine.node import Limit
+
+MAX_NODES: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +17,7 @@ class RunOptions:
 
     `deadline_s`: the run ends then, with what it has. `limit`: the run's budget. `seed`: retry
     jitter is drawn from it. `grace_s`: how long the end of the run waits for cancelled code.
+    `max_nodes`: so many nodes the run has at most, all expansions included (None: no limit).
     """
 
     max_concurrency: int | None = None
@@ -22,6 +26,7 @@ class RunOptions:
     limit: Limit | None = None
     seed: int = 0
     grace_s: float = 1.0
+    max_nodes: int | None = MAX_NODES
 
     @property
     def slots(self) -> dict[str, int]:

@@ -49,12 +49,14 @@ from weft.engine.digest import look_up
 from weft.engine.graph import Graph
 from weft.engine.node import Ask, Cache, Node
 from weft.engine.options import RunOptions
+from weft.engine.pace import Pace
 from weft.engine.place import PLACE, Place
 from weft.engine.recall import NOTHING, Recall
 from weft.engine.recorder import Recorder
 from weft.engine.result import RunResult, conclude
 from weft.engine.reuse import Reuse
 from weft.engine.scheduler import Scheduler
+from weft.engine.slices import SLICE
 from weft.engine.state import NodeState
 from weft.engine.unwinding import Unwinding
 
@@ -89,7 +91,8 @@ class Run:
         self._audience = Audience(listeners)
         self._recall = recall or (None if recorder is None else NOTHING)
         self._recorder = recorder
-        self._scheduler = Scheduler(graph, options, self._recall)
+        self._scheduler = Scheduler(graph, options, self._recall, slice_nodes=SLICE)
+        self._pace = Pace()
         self._inbox: list[Signal] = []
         self._turn_is_due = False
         self._tasks: dict[NodeState, asyncio.Task[None]] = {}
@@ -124,6 +127,7 @@ class Run:
             self._inbox.clear()
             ended = [CancelRequested("the caller was cancelled")]
             self._perform(self._scheduler.advance(ended, self.elapsed_s))
+            await self._all_ended()
             await self._end()
             raise
         except Exception:
@@ -165,18 +169,25 @@ class Run:
         if self._scheduler.done:
             return
         self._inbox.append(signal)
-        if self._begun and not self._turn_is_due:
+        if self._begun:
+            self._turn_soon()
+
+    def _turn_soon(self) -> None:
+        if not self._turn_is_due:
             self._turn_is_due = True
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        """One turn: drain what happened, let the scheduler decide, perform."""
+        """One turn: drain what happened, let the scheduler decide, perform.
+
+        What it leaves for later is done in the next pass of the event loop.
+        """
         self._turn_is_due = False
         signals, self._inbox = self._inbox, []
         if len(signals) > 1:
             signals.sort(key=declared_order)
         try:
-            if signals:
+            if signals or self._scheduler.busy:
                 self._perform(self._scheduler.advance(signals, self.elapsed_s))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug must not hang
             self._crash(error)
@@ -190,8 +201,11 @@ class Run:
             self._recorder.commit(starts)
         elif starts:
             self.start(starts)
-        if self._scheduler.done and not self._done.done():
-            self._done.set_result(None)
+        if self._scheduler.done:
+            if not self._done.done():
+                self._done.set_result(None)
+        elif self._scheduler.busy:
+            self._turn_soon()
 
     def _carry_out(self, commands: Sequence[Command], starts: list[Start]) -> list[Look]:
         """Add to `starts` what is to start; the nodes that are to be looked up."""
@@ -299,8 +313,13 @@ class Run:
     # -- what works ask for (see Context) ----------------------------------------------------
 
     def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
-        """Add nodes to a node that is running."""
+        """Add nodes to a node that is running, all of them at once."""
         self._perform(self._scheduler.append(parent, nodes, self.elapsed_s))
+
+    async def make_room(self, parent: NodeState, count: int, left: int) -> None:
+        """Wait until `parent` may make `count` of the `left` nodes that it expands into."""
+        await self._pace.take(count)
+        self._scheduler.check_room(parent, left)
 
     def cancel_inside(self, parent: NodeState, node: NodeId, reason: str) -> None:
         """End a node that `parent` appended."""
@@ -357,6 +376,14 @@ class Run:
             bug = error if isinstance(error, InternalError) else InternalError(repr(error))
             bug.__cause__ = error
             self._done.set_exception(bug)
+
+    async def _all_ended(self) -> None:
+        """Wait until every node has its outcome; when that is cut short, end them all at once."""
+        try:
+            await asyncio.shield(self._done)
+        except asyncio.CancelledError:
+            while not self._scheduler.done:
+                self._perform(self._scheduler.advance((), self.elapsed_s))
 
     async def _end(self) -> RunResult:
         """Let what is left unwind, and conclude; also when the caller cuts the waiting short."""

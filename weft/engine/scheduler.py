@@ -1,13 +1,23 @@
 """Decides what happens next in a run: (state, signals, time) -> commands. No clock, I/O or tasks.
 
-Signals of one turn are taken in the order given. What they do to a node is in `lifecycle`.
+Signals of one turn are taken in the order given. What they do to a node is in `lifecycle`. With a
+slice, one call does so much at most; the rest waits for the next, and signals of the run itself,
+such as its deadline, go before it.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
-from weft.core.errors import BudgetExceeded, Cancelled, DeadlineExceeded, Failure, NodeTimeout
+from weft.core.errors import (
+    BudgetExceeded,
+    Cancelled,
+    DeadlineExceeded,
+    Failure,
+    NodeLimit,
+    NodeTimeout,
+)
 from weft.core.events import BudgetReached, NodeSpent
 from weft.core.ids import NodeId
 from weft.core.values import Usage
@@ -22,6 +32,7 @@ from weft.engine.commands import (
     Returned,
     SetTimer,
     Signal,
+    declared_order,
 )
 from weft.engine.graph import Graph
 from weft.engine.lifecycle import Lifecycle
@@ -29,6 +40,7 @@ from weft.engine.node import Ask, Node
 from weft.engine.options import RunOptions
 from weft.engine.outlook import Outlook
 from weft.engine.recall import Recall
+from weft.engine.slices import UNLIMITED
 from weft.engine.state import Account, NodeState, Phase
 
 _NO_USAGE = Usage()
@@ -36,12 +48,30 @@ _UNDER_WAY = frozenset((Phase.RUNNING, Phase.WAITING, Phase.ASKING))
 
 
 class Scheduler:
-    """One run's decisions: note what happened, tell who waited for it, start whoever may start."""
+    """One run's decisions: note what happened, tell who waited for it, start whoever may start.
 
-    def __init__(self, graph: Graph, options: RunOptions, recall: Recall | None = None) -> None:
+    `slice_nodes`: in one step so many nodes are taken in or ended, and as many started, at most.
+    While it is `busy`, `advance` goes on with what is left, without a signal too.
+
+    Raises: `NodeLimit` for a graph that has more nodes than a run may have.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: RunOptions,
+        recall: Recall | None = None,
+        *,
+        slice_nodes: float = UNLIMITED,
+    ) -> None:
         self.ended_by: Failure | None = None
         self.reasons: list[str] = []
+        if options.max_nodes is not None and len(graph.nodes) > options.max_nodes:
+            few = f"{graph.name} has {len(graph.nodes):,} nodes, and a run {options.max_nodes:,}"
+            raise NodeLimit(few, hint="raise the limit (run: {max_nodes: N})")
         self._options = options
+        self._slice = slice_nodes
+        self._signals: deque[Signal] = deque()
         self._nodes = Lifecycle(graph, options, recall)
         self._outlook = Outlook(self._nodes.frontier, self._nodes.ledger)
 
@@ -65,10 +95,16 @@ class Scheduler:
         """True once every node has its outcome."""
         return not self._nodes.open
 
+    @property
+    def busy(self) -> bool:
+        """True while `advance` has something left to do, whatever happens."""
+        return bool(self._signals) or self._nodes.busy
+
     def begin(self, now_s: float = 0.0) -> list[Command]:
         """The first commands of the run, or of the part of it that begins `now_s` into it."""
         nodes = self._nodes
         nodes.now = now_s
+        nodes.renew(self._slice)
         if self._options.deadline_s is not None:
             nodes.out.append(SetTimer(None, 0, "deadline", self._options.deadline_s - now_s))
         if nodes.ledger.run is not None:
@@ -80,23 +116,41 @@ class Scheduler:
         """Take note of `signals` in order; return what to do now."""
         nodes = self._nodes
         nodes.now = now_s
+        nodes.renew(self._slice)
+        behind = self.busy
         for signal in signals:
-            if type(signal) is Returned:
-                if signal.epoch == signal.state.epoch:
-                    nodes.returned(signal.state, signal.value, signal.cached)
-            elif type(signal) is Raised:
-                if signal.epoch == signal.state.epoch:
-                    nodes.attempt_failed(signal.state, signal.error)
-            else:
+            if declared_order(signal) >= 0 and not (behind and _ends_waiting(signal)):
+                self._signals.append(signal)
+            elif not nodes.run_ended:
                 self._interrupt(signal)
-            nodes.tell()
+        while self._signals and not nodes.run_ended and nodes.tell() and nodes.take():
+            self._take(self._signals.popleft())
+        if nodes.run_ended:
+            self._signals.clear()
         return nodes.settle()
 
+    def _take(self, signal: Signal) -> None:
+        if type(signal) is Returned:
+            if signal.epoch == signal.state.epoch:
+                self._nodes.returned(signal.state, signal.value, signal.cached)
+        elif type(signal) is Raised:
+            if signal.epoch == signal.state.epoch:
+                self._nodes.attempt_failed(signal.state, signal.error)
+        else:
+            self._interrupt(signal)
+
     def append(self, parent: NodeState, nodes: Sequence[Node], now_s: float) -> list[Command]:
-        """`parent`, which is running, adds `nodes`. Raises `BuildError`, and adds none then."""
+        """`parent`, which is running, adds `nodes`.
+
+        Raises: `BuildError` or `NodeLimit`, and adds none then.
+        """
         self._nodes.now = now_s
         self._nodes.add(parent, nodes)
         return self._nodes.settle()
+
+    def check_room(self, parent: NodeState, count: int) -> None:
+        """Raise `NodeLimit` when `parent` may not append `count` nodes."""
+        self._nodes.check_room(parent, count)
 
     def spend(self, state: NodeState, usage: Usage, now_s: float) -> list[Command]:
         """`state` consumed `usage`."""
@@ -111,6 +165,8 @@ class Scheduler:
         nodes = self._nodes
         nodes.now = now_s
         for each in found:
+            if nodes.run_ended:
+                break
             usage = nodes.looked(each)
             if usage is not None and usage != _NO_USAGE:
                 nodes.out.append(NodeSpent(each.state.node.id, usage, now_s, recalled=True))
@@ -187,7 +243,7 @@ class Scheduler:
         owner = scope.node.id if scope is not None else None
         self.reasons.append(f"the budget of {owner or 'the run'} is reached: {reason}")
         self._nodes.out.append(BudgetReached(owner, reason, degrade, self._nodes.now))
-        if degrade:
+        if degrade or self._nodes.run_ended:
             return
         error = BudgetExceeded(f"budget reached: {reason}", node=owner)
         if scope is None:
@@ -197,10 +253,19 @@ class Scheduler:
             self._nodes.attempt_failed(scope, error)
 
     def _end_run(self, failure: Failure) -> None:
-        if self.done:
+        if self.done or self._nodes.run_ended:
             return
         self.ended_by = self.ended_by or failure
         self._nodes.end_all(failure)
+
+
+def _ends_waiting(signal: Signal) -> bool:
+    """Whether that is a timer of a node that waits for nodes inside it."""
+    return (
+        isinstance(signal, Fired)
+        and signal.state is not None
+        and signal.state.phase is Phase.WAITING
+    )
 
 
 def _in_attempt(state: NodeState) -> bool:

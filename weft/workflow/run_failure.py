@@ -14,6 +14,7 @@ from weft.core.errors import (
     ModelTimeout,
     ModelUnavailable,
     NodeFailed,
+    NodeLimit,
     StoreError,
     WeftError,
 )
@@ -35,6 +36,7 @@ _KINDS: Mapping[str, type[WeftError]] = {
         ModelOverloaded,
         ModelTimeout,
         ModelUnavailable,
+        NodeLimit,
         StoreError,
     )
 }

@@ -34,6 +34,7 @@ class RunSettings:
     store         results kept between runs; by default in the user's cache folder, but none when
                   models or tools are substituted, for theirs are not the results of the next run
     concurrency   at most so many nodes work at once; `limits`: of a resource class
+    max_nodes     at most so many nodes in all; a node that expands into more fails
     deadline_s    seconds until the run ends with what it has
     budget        what the run may spend; a `Limit` also says what happens then
     seed          of retries, and of samples without one
@@ -53,6 +54,7 @@ class RunSettings:
     store: ResultStore | None = None
     concurrency: int | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
+    max_nodes: int | None = None
     deadline_s: float | None = None
     budget: Budget | Limit | None = None
     seed: int | None = None
@@ -96,6 +98,7 @@ class RunSettings:
             deadline_s,
             self.limit or limit_of(said.budget),
             said.seed if self.seed is None else self.seed,
+            max_nodes=self.max_nodes or said.max_nodes,
         )
 
     def recorded(self) -> dict[str, Any]:
@@ -103,6 +106,7 @@ class RunSettings:
         said: dict[str, Any] = {
             "concurrency": self.concurrency,
             "limits": dict(self.limits) or None,
+            "max_nodes": self.max_nodes,
             "deadline_s": self.deadline_s,
             "budget": _budget_data(self.limit),
             "seed": self.seed,
@@ -118,6 +122,7 @@ def settings_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """
     kinds: dict[str, type | tuple[type, ...]] = {
         "concurrency": int,
+        "max_nodes": int,
         "deadline_s": (int, float),
         "seed": int,
         "durability": str,

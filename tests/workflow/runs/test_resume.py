@@ -164,10 +164,17 @@ def test_one_process_has_a_run() -> None:
 def test_inputs_and_settings_come_from_the_record() -> None:
     nodes = '  a: {model: small, prompt: "{{ topic }}", temperature: 1}'
     house, flow = House(slow), loads(nodes)
-    house.left(flow, 0.5, inputs={"topic": "tea"}, concurrency=3, seed=5, limits={"small": 2})
+    house.left(
+        flow, 0.5, inputs={"topic": "tea"}, concurrency=3, seed=5, max_nodes=90, limits={"small": 2}
+    )
     taken = take(house.journal, "last", unit=flow.unit)
     taken.release()
-    assert taken.settings == {"concurrency": 3, "seed": 5, "limits": {"small": 2}}
+    assert taken.settings == {
+        "concurrency": 3,
+        "max_nodes": 90,
+        "seed": 5,
+        "limits": {"small": 2},
+    }
     assert taken.inputs == {"topic": "tea"}
     assert house.resume(flow).outputs == {"a": "<tea>"}
 

@@ -58,6 +58,9 @@ def run(
     concurrency: Annotated[
         int | None, typer.Option(metavar="N", help="At most so many nodes at once.", min=1)
     ] = None,
+    max_nodes: Annotated[
+        int | None, typer.Option(metavar="N", help="At most so many nodes in all.", min=1)
+    ] = None,
     deadline: Deadline = None,
     decode: Decode = None,
     answer: GivenAnswers = None,
@@ -105,6 +108,7 @@ def run(
             events=events,
             timeline=timeline,
             concurrency=concurrency,
+            max_nodes=max_nodes,
             deadline_s=deadline_s,
             answers=answers,
             cache=not no_cache,

@@ -25,6 +25,7 @@ from weft.core.events import (
     Outcome,
     RunFinished,
     RunResumed,
+    whole,
 )
 from weft.core.ids import NodeId
 from weft.core.ports import Entry
@@ -66,6 +67,7 @@ class _Node:
     children: dict[NodeId, _Child] = field(default_factory=dict)
     past: dict[NodeId, _Child] = field(default_factory=dict)
     grown: GraphGrew | None = None
+    parts: list[GraphGrew] = field(default_factory=list)
     items: int = 0
     by_name: bool = False
     answers: dict[int, list[Any]] = field(default_factory=dict)
@@ -196,9 +198,11 @@ class RecordedRecall:
             node.children[info.id] = _Child(info, node.attempt, spared)
             self._node(info.id).parent = event.parent
         if event.results is not None:
-            node.grown = event
-        if event.items:
-            node.items = len(event.results or ())
+            node.parts.append(event)
+        if event.results is not None and not event.more:
+            node.grown, node.parts = whole(node.parts), []
+            if event.items:
+                node.items = len(node.grown.results or ())
 
     def _scopes(self, node: NodeId) -> Iterator[NodeId]:
         """The nodes that `node` is inside."""
@@ -226,6 +230,7 @@ class RecordedRecall:
         node.own = Usage()
         node.past.update(node.children)
         node.children.clear()
+        node.parts.clear()
         node.failed_attempts = node.attempt
         if isinstance(event, NodeRerouted):
             node.gave_up = event.failure
@@ -276,6 +281,7 @@ def _start(node: _Node, event: NodeStarted) -> None:
     node.outcome = node.gave_up = None
     node.own = Usage()
     node.children.clear()
+    node.parts.clear()
 
 
 def _decide(node: _Node, event: JoinDecided) -> None:

@@ -5,7 +5,7 @@ make the nodes of one instance.
 """
 
 from weft.engine.kinds.ask import ask
-from weft.engine.kinds.body import Body, Fragment
+from weft.engine.kinds.body import Body, Fragment, instances
 from weft.engine.kinds.branch import branch
 from weft.engine.kinds.loop import loop
 from weft.engine.kinds.map import map_over
@@ -18,6 +18,7 @@ __all__ = [
     "ask",
     "branch",
     "fold",
+    "instances",
     "loop",
     "map_over",
     "reduce_with",

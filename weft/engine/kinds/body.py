@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.core.ids import NodeId, inside
 from weft.engine.node import Edge, Grow, Inputs, Node, NodeContext, Skip, Then
+from weft.engine.slices import slices
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,39 @@ still being computed.
 """
 
 
-def grow_one(scope: NodeId, fragment: Fragment, then: Then | None = None) -> Grow:
-    """Append `fragment` and go on with its value (as it is, without `then`).
+async def instances(
+    context: NodeContext, items: Sequence[T], make: Callable[[int, T], Node]
+) -> tuple[Node, ...]:
+    """The nodes that `make` makes of each item and its index; between slices the run goes on.
+
+    Raises: `NodeLimit` when the run would have too many nodes.
+    """
+    nodes: list[Node] = []
+    for part in slices(items):
+        await context.make_room(len(part), len(items) - len(nodes))
+        start = len(nodes)
+        nodes += [make(start + index, item) for index, item in enumerate(part)]
+    return tuple(nodes)
+
+
+async def grow_one(
+    context: NodeContext,
+    scope: NodeId,
+    body: Body,
+    bindings: Mapping[str, Any],
+    then: Then | None = None,
+) -> Grow:
+    """Append an instance of `body` and go on with its value (as it is, without `then`).
 
     A result that was left out on purpose leaves the growing node out, or gives `then` no value.
+
+    Raises: `NodeLimit` when the run would have too many nodes.
     """
+    await context.make_room(1)
+    fragment = body(scope, bindings)
     nodes, result = fragment.nodes, fragment.result
+    if len(nodes) > 1:
+        await context.make_room(len(nodes) - 1, len(nodes))
     if all(node.id != result for node in nodes):
         carrier = inside(scope, "outer-result")
         nodes = (*nodes, Node(carrier, _carry, (Edge(result, "value"),), kind="value"))

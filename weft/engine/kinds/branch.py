@@ -29,7 +29,7 @@ def branch(
         body = cases.get(chosen, otherwise)
         if body is not None:
             scope = inside(context.scope, places.get(chosen, "otherwise"))
-            return grow_one(scope, body(scope, {}))
+            return await grow_one(context, scope, body, {})
         if skip_unmatched:
             return Skip(f"no case for {chosen!r}")
         raise UnknownReference(

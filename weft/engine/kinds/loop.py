@@ -33,15 +33,15 @@ def loop(
     names = {"value": "value", "iteration": "iteration", **(bound or {})}
 
     async def work(context: NodeContext, inputs: Inputs) -> Grow:
-        return repeat(context, start(inputs) if start else None, 1)
+        return await repeat(context, start(inputs) if start else None, 1)
 
-    def repeat(context: NodeContext, value: Any, number: int) -> Grow:
+    async def repeat(context: NodeContext, value: Any, number: int) -> Grow:
         async def then(context: NodeContext, values: list[Any]) -> Any:
             outcome = values[0] if values else None
             if until(outcome, number):
                 return outcome
             if number < max_iterations:
-                return repeat(context, outcome, number + 1)
+                return await repeat(context, outcome, number + 1)
             if on_limit == "last":
                 return outcome
             raise LoopLimit(
@@ -52,6 +52,6 @@ def loop(
 
         bindings = {names["value"]: value, names["iteration"]: number}
         scope = iteration(context.scope, number)
-        return grow_one(scope, body(scope, bindings), then)
+        return await grow_one(context, scope, body, bindings, then)
 
     return work

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.core.errors import TypeMismatch
 from weft.core.ids import NodeId, item
-from weft.engine.kinds.body import Body
+from weft.engine.kinds.body import Body, instances
 from weft.engine.kinds.subgraph import subgraph
 from weft.engine.node import ALL, Edge, Grow, Inputs, Join, Node, NodeContext, Streamed, Work
 
@@ -32,12 +32,13 @@ def map_over(
     names = {"item": "item", "index": "index", **(bound or {})}
 
     async def work(context: NodeContext, inputs: Inputs) -> Grow:
-        nodes = []
-        for index, value in enumerate(_items(inputs[over], context.node)):
+        def instance(index: int, value: Any) -> Node:
             bindings = {names["item"]: value, names["index"]: index}
-            nodes.append(_item_node(body, item(context.scope, index), bindings))
-        results = tuple(node.id for node in nodes)
-        return Grow(tuple(nodes), results, join=join, width=width, items=True)
+            return _item_node(body, item(context.scope, index), bindings)
+
+        nodes = await instances(context, _items(inputs[over], context.node), instance)
+        results = tuple([node.id for node in nodes])
+        return Grow(nodes, results, join=join, width=width, items=True)
 
     return work
 
@@ -56,7 +57,7 @@ def _items(value: object, node: NodeId) -> Sequence[Any]:
     if isinstance(value, Streamed):
         return [Edge(source) for source in value.nodes]
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        return value
+        return value if isinstance(value, list | tuple) else list(value)
     raise TypeMismatch(
         f"a map needs a list, not {type(value).__name__}",
         node=node,

@@ -15,6 +15,6 @@ def subgraph(
     """A work that runs `body` once, with `bindings(inputs)`; the body's value is the value."""
 
     async def work(context: NodeContext, inputs: Inputs) -> Grow:
-        return grow_one(context.scope, body(context.scope, bindings(inputs)))
+        return await grow_one(context, context.scope, body, bindings(inputs))
 
     return work

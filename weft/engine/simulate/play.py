@@ -71,7 +71,7 @@ class Player:
         self._times = times
         self._listeners = list(listeners)
         general, classes = change.slots(recording.limits)
-        options = RunOptions(general, classes, seed=change.seed)
+        options = RunOptions(general, classes, seed=change.seed, max_nodes=None)
         self._nodes = Nodes(recording.every)
         nodes = [self._nodes.node(script, ("", "")) for script in recording.nodes]
         self.graph = Graph(recording.flow, nodes)

@@ -29,6 +29,7 @@ from weft.core.events import (
     RunFinished,
     RunResumed,
     RunStarted,
+    whole,
 )
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Record
@@ -74,6 +75,7 @@ class _Life:
     ended_s: float | None = None
     begun: bool = False
     calls: list[_Call] = field(default_factory=list)
+    parts: list[GraphGrew] = field(default_factory=list)
     open: dict[object, tuple[CallKind, str, float]] = field(default_factory=dict)
 
     @property
@@ -133,6 +135,7 @@ class _Reader:
             case NodeStarted(at_s=at_s):
                 life.script.attempts.append(Attempt())
                 life.since_s, life.paused_s, life.growth = at_s, None, None
+                life.parts.clear()
                 life.begun = True
             case NodeWaiting(at_s=at_s) | HumanAsked(at_s=at_s):
                 self._stop(life, at_s)
@@ -168,6 +171,10 @@ class _Reader:
         return script
 
     def _grew(self, life: _Life, grown: GraphGrew) -> None:
+        life.parts.append(grown)
+        if grown.more:
+            return
+        grown, life.parts = whole(life.parts), []
         nodes = tuple(self._born(info) for info in grown.nodes)
         stand_in = self._rerouted.pop(grown.parent, None)
         if stand_in is not None and grown.results == (stand_in,):

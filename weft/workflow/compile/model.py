@@ -10,6 +10,7 @@ from weft.core.errors import JoinUnsatisfied, ModelOutputError
 from weft.core.ids import item
 from weft.core.ports import Delta, ModelRequest, Sampling, Startable, TextDelta, complete
 from weft.core.values import Completion, Message, ToolSpec
+from weft.engine.kinds import instances
 from weft.engine.node import Grow, Inputs, Node, NodeContext, Policy, Retry, Work, best_effort
 from weft.workflow.compile.answered import answered
 from weft.workflow.compile.services import Services
@@ -35,12 +36,11 @@ def model(step: ModelNode, unit: Unit, services: Services, retry: Retry | None) 
     policy = Policy(resource=step.model, spends=True, retry=retry, weight=step.weight)
 
     async def work(context: NodeContext, inputs: Inputs) -> Grow:
-        nodes = tuple(
-            Node(
-                item(context.scope, i), ask.work(first + i), (), inputs, policy=policy, kind="model"
-            )
-            for i in range(count)
-        )
+        def sample(index: int, seed: int) -> Node:
+            place = item(context.scope, index)
+            return Node(place, ask.work(seed), (), inputs, policy=policy, kind="model")
+
+        nodes = await instances(context, range(first, first + count), sample)
         results = tuple(node.id for node in nodes)
         return Grow(nodes, results, _answers, best_effort(), items=True)
 

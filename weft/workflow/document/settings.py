@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
+from weft.engine.options import MAX_NODES
 from weft.workflow.document.part import Name, Part
 from weft.workflow.document.quantity import Duration
 from weft.workflow.document.shorthand import expands, shortens
@@ -60,6 +61,10 @@ class RunSpec(Part):
     )
     limits: dict[Name, Positive] = Field(
         default_factory=dict, description="At most so many calls of a model at once, by its name."
+    )
+    max_nodes: Positive = Field(
+        default=MAX_NODES,
+        description="At most so many nodes in all; a node that expands into more fails.",
     )
     budget: BudgetSpec | None = Field(default=None, description="What the run may spend.")
     seed: int = Field(

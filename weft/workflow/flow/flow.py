@@ -50,6 +50,7 @@ class Limits(TypedDict, total=False):
     deadline: float | str
     concurrency: int
     limits: Mapping[str, int]
+    max_nodes: int
     budget: Mapping[str, object] | Budget
     seed: int
     durability: Durability
@@ -65,6 +66,7 @@ class Settings(TypedDict, total=False):
     store: ResultStore | None
     concurrency: int | None
     limits: Mapping[str, int]
+    max_nodes: int | None
     deadline_s: float | None
     budget: Budget | Limit | None
     seed: int | None
