@@ -87,9 +87,15 @@ def test_a_bug_is_told_without_a_traceback(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("error", [InputError("no"), ZeroDivisionError("no")])
-def test_debug_lets_errors_through(error: Exception) -> None:
-    with pytest.raises(type(error)), complaints(debug=True):
+def test_debug_shows_where_an_error_comes_from(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit), complaints(debug=True):
         raise error
+    err = capsys.readouterr().err
+    assert err.startswith("Traceback (most recent call last):")
+    assert "raise error" in err
+    assert f"{type(error).__name__}: no" in err
 
 
 def test_an_interrupt_outside_a_run_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:

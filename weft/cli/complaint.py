@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,26 +12,30 @@ import typer
 
 from weft.cli.exit_codes import ExitCode, code_of
 from weft.cli.text import clean
+from weft.cli.values import json_text
 from weft.core.errors import InternalError, SourceError, WeftError
+from weft.core.secrets import hidden, know_secrets
 
 _LONGEST_SOURCE_LINE = 160
 
 
 @contextmanager
 def complaints(*, debug: bool, as_json: bool = False) -> Iterator[None]:
-    """Turn errors into a message and an exit status, never a traceback unless `debug`.
+    """Turn errors into a message and an exit status; with `debug` a traceback goes before it.
 
-    `as_json` also prints the error as the one JSON document on stdout.
+    No secret of this process is in any of it. `as_json` also prints the error as the one JSON
+    document on stdout.
     """
+    know_secrets()
     try:
         yield
     except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
         raise
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-    except Exception as raised:
+    except Exception as raised:  # noqa: BLE001 - whatever it is, a person is told
         if debug:
-            raise
+            sys.stderr.write(hidden("".join(traceback.format_exception(raised))))
         error = _told(raised)
         complain(error, as_json)
         raise typer.Exit(code_of(error)) from None
@@ -62,7 +66,7 @@ def complain(error: WeftError, as_json: bool = False) -> None:
         console.print("hint: ", style="bold cyan", end="")
         console.print(clean(error.hint), soft_wrap=True)
     if as_json:
-        sys.stdout.write(json.dumps(_document(error)) + "\n")
+        sys.stdout.write(json_text(_document(error)) + "\n")
 
 
 def _document(error: WeftError) -> dict[str, object]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 
 from weft.cli.exit_codes import ExitCode
-from weft.cli.values import plain
+from weft.cli.values import json_text, plain
 from weft.core.values import Denoised, Speculated, Usage
 from weft.engine.bound import least_wall_s
 from weft.engine.critical import critical_path, shares
@@ -37,7 +36,7 @@ def document(
         "timings": {**_timings(trace), "serial_wall_s": serial_wall_s},
         **(more or {}),
     }
-    return json.dumps(plain(found))
+    return json_text(plain(found))
 
 
 def _node(trace: Trace, node: NodeTrace) -> dict[str, object]:

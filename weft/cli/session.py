@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -36,6 +36,7 @@ from weft.core.errors import InputError, StoreError
 from weft.core.events import Listener
 from weft.core.fakes import MemoryStore
 from weft.core.ids import RunId
+from weft.core.secrets import hidden
 from weft.engine.trace import Trace
 
 if TYPE_CHECKING:
@@ -256,7 +257,12 @@ class Session:
                 result = await run.wait()
                 answering.cancel()
             self._recalled_calls = run.recalled_calls
-            return result
+            return replace(
+                result,
+                outputs=hidden(result.outputs),
+                missing=hidden(result.missing),
+                reasons=hidden(result.reasons),
+            )
 
     @property
     def wall_s(self) -> float:

@@ -1,12 +1,15 @@
 """Makes text fit for a terminal: hostile control sequences out, lines clipped, numbers for people.
 
-Everything that a model, a tool or a file wrote passes through `clean` before it is printed.
+Everything that a model, a tool or a file wrote passes through `clean` before it is printed. Secrets
+of this process stay out of it, too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+
+from weft.core.secrets import hidden
 
 _SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement, erasing
@@ -25,11 +28,11 @@ _LONGEST_LINE = 10_000
 
 
 def clean(text: str) -> str:
-    """`text` without terminal sequences, control characters and direction overrides.
+    """`text` without secrets, terminal sequences, control characters and direction overrides.
 
     Line breaks and tabs stay. What cannot be encoded becomes a question mark.
     """
-    text = text.replace("\r\n", "\n")
+    text = hidden(text).replace("\r\n", "\n")
     text = _CONTROL.sub("", _SEQUENCE.sub("", text))
     return text.encode("utf-8", "replace").decode("utf-8")
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from typing import TypeAlias
+
+from weft.core.secrets import hidden
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
@@ -30,3 +33,8 @@ def plain(value: object, depth: int = 0) -> Json:
     if hasattr(value, "model_dump"):
         return plain(value.model_dump(mode="json"), depth + 1)
     return repr(value)
+
+
+def json_text(value: object) -> str:
+    """`value`, made of what JSON has, as it is printed: on one line, and without secrets."""
+    return json.dumps(hidden(value))

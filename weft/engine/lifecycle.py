@@ -6,11 +6,11 @@ them over. Knows no signals, timers or budgets beyond what a single node has.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
-from weft.core.errors import Cancelled, Failure, NodeLimit, RunError, WeftError, convert
+from weft.core.errors import Cancelled, Failure, WeftError
 from weft.core.events import (
     HumanAnswered,
     HumanAsked,
@@ -27,26 +27,23 @@ from weft.core.ids import NodeId
 from weft.core.values import Usage
 from weft.engine import stand_in
 from weft.engine.backoff import delay_s
-from weft.engine.checks import check_growth, checking
 from weft.engine.commands import Command, Look, Looked, SetTimer, Start
 from weft.engine.delivery import inputs, joined
-from weft.engine.ending import Ending
+from weft.engine.expansion import Expansion
 from weft.engine.frontier import Decided
-from weft.engine.graph import Graph, grew, ranking
+from weft.engine.graph import Graph
 from weft.engine.join import DECIDED_EARLY, Verdict
 from weft.engine.ledger import Ledger
 from weft.engine.node import Ask, Grow, Inputs, Join, Node, Skip
 from weft.engine.options import RunOptions
 from weft.engine.recall import Recall
-from weft.engine.slices import SLICE, UNLIMITED, finish, slices
+from weft.engine.slices import SLICE, UNLIMITED
 from weft.engine.state import Account, Growth, NodeState, Phase
 
 _REQUESTS = frozenset((Grow, Ask, Skip))
-_Steps = Generator[None, None, None]
-_Checking = Generator[None, None, dict[NodeId, float]]
 
 
-class Lifecycle(Ending):
+class Lifecycle(Expansion):
     """The nodes of one run. `now` is set by the scheduler before each call.
 
     With a `recall`, each node is looked up before its first start. What is left of a step is done
@@ -57,12 +54,9 @@ class Lifecycle(Ending):
         super().__init__(graph, options, recall)
         self.ledger = Ledger(options.limit, 0.0)
         self._seed = options.seed
-        self._recall = recall
         self._asked: Counter[tuple[NodeId, int]] = Counter()
-        self._expansions: deque[tuple[NodeState, int, _Steps]] = deque()
         self._starts_left = UNLIMITED
         self._cut_short = False
-        self._most = options.max_nodes
 
     def begin(self) -> None:
         """Take in the nodes of the graph."""
@@ -120,60 +114,7 @@ class Lifecycle(Ending):
                 self._child_ended(state.parent, state)
         return not self._expansions and not self._ended
 
-    def end_all(self, failure: Failure) -> None:
-        """Cancel every node that has not ended, and expand none."""
-        self._expansions.clear()
-        super().end_all(failure)
-
     # -- nodes become ready ------------------------------------------------------------------
-
-    def add(self, parent: NodeState, nodes: Sequence[Node]) -> None:
-        """Append `nodes` to `parent`. Raises `BuildError` or `RunError`, and adds none then."""
-        self.check_room(parent, len(nodes))
-        longest = finish(self._checked(parent, nodes))
-        self.out.append(grew(parent.node.id, nodes, None, self.now))
-        added = self._enter(parent, nodes, longest)
-        self._decide(self.frontier.decide(added, [self.frontier.connect(each) for each in added]))
-
-    def check_room(self, parent: NodeState, count: int) -> None:
-        """Raise `NodeLimit` when the run may not have `count` nodes more, which `parent` wants.
-
-        Once the run has ended it has no node more: `RunError`.
-        """
-        if self.run_ended:
-            raise RunError("the run has ended", node=parent.node.id)
-        if self._most is None or len(self.states) + count <= self._most:
-            return
-        raise NodeLimit(
-            f"it expands into {count:,} nodes, the run has {len(self.states):,}, and may have no "
-            f"more than {self._most:,}",
-            node=parent.node.id,
-            hint="give it fewer items or rounds, or raise the limit (run: {max_nodes: N})",
-        )
-
-    def _checked(self, parent: NodeState, nodes: Sequence[Node]) -> _Checking:
-        """The ranks of `nodes`, if they can be appended to `parent`; changes nothing."""
-        order = yield from checking(nodes, self.states)
-        self.frontier.refuse_deadlock(nodes, parent)
-        return (yield from ranking(nodes, order, parent.rank))
-
-    def _enter(
-        self, parent: NodeState, nodes: Sequence[Node], longest: Mapping[NodeId, float]
-    ) -> list[NodeState]:
-        self.open += len(nodes)
-        self._left -= len(nodes)
-        added = self.frontier.enter(nodes, longest, parent)
-        self._call_off(nodes)
-        return added
-
-    def _call_off(self, nodes: Iterable[Node]) -> None:
-        """End those of `nodes`, just added, that somebody cancelled before they had started."""
-        if self._recall is None:
-            return
-        for node in nodes:
-            state, end = self.states[node.id], self._recall.called_off(node.id)
-            if end is not None and state.phase is not Phase.ENDED:
-                self._come_to(state, end, by_name=True)
 
     def _decide(self, decided: Iterable[Decided]) -> None:
         for state, verdict in decided:
@@ -281,66 +222,7 @@ class Lifecycle(Ending):
     def _grow(self, state: NodeState, grow: Grow) -> None:
         self._pause(state, Phase.WAITING)
         self.out.append(NodeWaiting(state.node.id, self.now))
-        self._expansions.append((state, state.epoch, self._expand(state, grow)))
-        if len(self._expansions) == 1:
-            self._expand_on()
-
-    def _expand_on(self) -> None:
-        """Go on with the expansions, one after another, as far as this step allows.
-
-        Few nodes are taken in at once. One whose node has been ended or repeated meanwhile is over.
-        """
-        while self._expansions:
-            state, epoch, steps = self._expansions[0]
-            while state.epoch == epoch:
-                try:
-                    next(steps)
-                except StopIteration:
-                    break
-                self._left -= SLICE
-                if self._left <= 0:
-                    return
-            self._expansions.popleft()
-            if self._left <= 0:
-                return
-
-    def _expand(self, state: NodeState, grow: Grow) -> _Steps:
-        """Take in what `state` appends. Nothing of it starts before all of it is there."""
-        try:
-            self.check_room(state, len(grow.nodes))
-            longest = yield from self._checked(state, grow.nodes)
-            check_growth(grow, state.node.id)
-            self.check_room(state, len(grow.nodes))
-            growth = Growth(grow, self.frontier.count(state.node.id, grow.join, grow.results))
-        except Exception as error:  # noqa: BLE001 - what a work returns may be anything
-            self.attempt_failed(state, convert(error, state.node.id))
-            return
-        state.growth = growth
-        added: list[NodeState] = []
-        for part in slices(grow.nodes):
-            self.out.append(grew(state.node.id, part, grow, self.now, len(added)))
-            added += self._enter(state, part, longest)
-            if len(part) < len(grow.nodes):
-                yield
-        yield from self._connect(added)
-        self._decide(self.frontier.grew(state))
-        verdict = growth.count.start()
-        if verdict is not None:
-            self._joined(state, growth, verdict)
-
-    def _connect(self, added: Sequence[NodeState]) -> _Steps:
-        """Have nodes that were taken in wait for their inputs, or start."""
-        arrived: list[Sequence[NodeState]] = []
-        for part in slices(added):
-            arrived += [self.frontier.connect(state) for state in part]
-            if len(part) < len(added):
-                yield
-        start = 0
-        for part in slices(added):
-            self._decide(self.frontier.decide(part, arrived[start : start + len(part)]))
-            start += len(part)
-            if len(part) < len(added):
-                yield
+        self._begin_expansion(state, grow)
 
     def _ask(self, state: NodeState, ask: Ask) -> None:
         self._pause(state, Phase.ASKING)

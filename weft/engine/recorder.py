@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Literal, Protocol, TypeVar
 
-from weft.core.calls import CallEvent
 from weft.core.errors import Failure, StoreError
 from weft.core.events import (
-    Event,
     HumanAnswered,
     HumanAsked,
     JoinDecided,
@@ -65,9 +63,9 @@ class Recorder:
     """The record of one run, whose right to write (see `Journal.begin`, `claim`) its maker has.
 
     A `quick` journal is written to in the event loop; while somebody else is writing to it, in a
-    thread that waits, as other journals always are. `redact` gives what may be kept of the records
-    up to now, in order. `letters` have been taken from it already. Once the journal cannot be
-    written to, nothing more is recorded, and the run is told to end.
+    thread that waits, as other journals always are. What it takes has no secrets in it any more.
+    `letters` have been taken from the journal already. Once that cannot be written to, nothing more
+    is recorded, and the run is told to end.
     """
 
     def __init__(
@@ -76,14 +74,12 @@ class Recorder:
         run: RunId,
         durability: Durability = "sync",
         *,
-        redact: Callable[[Record], Iterable[Record]] | None = None,
         letters: Iterable[Letter] = (),
     ) -> None:
         self.lost: StoreError | None = None
         self._journal = journal
         self._run = run
         self._durability = durability
-        self._redact = redact
         self._left = False
         self._in_loop = journal.quick
         self._letters = Letters(journal, run, letters)
@@ -109,7 +105,7 @@ class Recorder:
         """Seconds of the run, those of its earlier parts included; 0 before it begins."""
         return 0.0 if self._host is None else self._host.elapsed_s
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: Record) -> None:
         """Take the next event of the run."""
         if self._left:
             return
@@ -120,7 +116,7 @@ class Recorder:
             if isinstance(event, HumanAsked) and self._host is not None:
                 self._letters.asked(event.node, self._host)
 
-    async def write(self, event: CallEvent, durable: bool = False) -> None:
+    async def write(self, event: Record, durable: bool = False) -> None:
         """Take what passes the border. `durable`: it is in the journal when this returns.
 
         Raises: `StoreError` where it cannot be.
@@ -196,15 +192,14 @@ class Recorder:
     def _appending(self, records: Sequence[Record]) -> asyncio.Future[None] | None:
         """Write `records`; where that goes on in the thread, its end."""
         if not self._in_loop:
-            return self._in_thread(self._append, records)
+            return self._in_thread(self._journal.append, self._run, records)
         try:
-            kept = self._kept(records)
             try:
-                self._journal.append(self._run, kept, wait=False)
+                self._journal.append(self._run, records, wait=False)
             except StoreError as error:
                 if not error.retryable:
                     raise
-                return self._in_thread(self._journal.append, self._run, kept)
+                return self._in_thread(self._journal.append, self._run, records)
         except Exception as error:  # noqa: BLE001 - whatever a journal or a value raises
             self._lose(error)
         return None
@@ -216,14 +211,6 @@ class Recorder:
         self._release(starts)
         if self._weighty or self._held:
             self._write()
-
-    def _append(self, records: Sequence[Record]) -> None:
-        self._journal.append(self._run, self._kept(records))
-
-    def _kept(self, records: Sequence[Record]) -> Sequence[Record]:
-        if self._redact is None:
-            return records
-        return [kept for record in records for kept in self._redact(record)]
 
     def _lose(self, error: BaseException) -> None:
         told = error if isinstance(error, StoreError) else StoreError(repr(error))

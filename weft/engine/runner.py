@@ -7,26 +7,26 @@ code that refuses to be cancelled: that is named in the result.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
 
+from weft.core.calls import CallEvent
 from weft.core.errors import Failure, InternalError, NodeFailed, UnknownReference, convert
 from weft.core.events import (
     Event,
     Listener,
     NodeFinished,
     NodeLogged,
-    Outcome,
     RunFinished,
     RunResumed,
     RunStarted,
 )
-from weft.core.ids import NodeId, RunId, run_id, stem
-from weft.core.ports import Clock, Program, ResultStore
+from weft.core.ids import NodeId, RunId, run_id
+from weft.core.ports import Clock, ResultStore
 from weft.core.ports.clock import SystemClock
-from weft.core.values import Usage
+from weft.core.ports.journal import Record
 from weft.engine.alarm import Alarm
 from weft.engine.audience import Audience
 from weft.engine.commands import (
@@ -47,14 +47,14 @@ from weft.engine.commands import (
 from weft.engine.context import Context
 from weft.engine.digest import look_up
 from weft.engine.graph import Graph
-from weft.engine.node import Ask, Cache, Node
+from weft.engine.node import Ask, Cache
 from weft.engine.options import RunOptions
-from weft.engine.pace import Pace
 from weft.engine.place import PLACE, Place
 from weft.engine.recall import NOTHING, Recall
 from weft.engine.recorder import Recorder
 from weft.engine.result import RunResult, conclude
 from weft.engine.reuse import Reuse
+from weft.engine.run_host import RunHost
 from weft.engine.scheduler import Scheduler
 from weft.engine.slices import SLICE
 from weft.engine.state import NodeState
@@ -63,12 +63,14 @@ from weft.engine.unwinding import Unwinding
 _OPTIONS = RunOptions()
 
 
-class Run:
+class Run(RunHost):
     """One execution of a graph.
 
-    `listeners` get every event at once, in order; one that raises is told no more, and the result
-    says so. `store` serves nodes that have a cache policy. `recorder` keeps what happens; `recall`
-    has what earlier parts of the run came to, or another run: that is not done again.
+    `redact` gives what of an event may leave the run, in order; listeners and recorder are told
+    nothing else. `listeners` get every event at once, in order; one that raises is told no more,
+    and the result says so. `store` serves nodes that have a cache policy. `recorder` keeps what
+    happens; `recall` has what earlier parts of the run came to, or another run: that is not done
+    again.
     """
 
     def __init__(
@@ -82,8 +84,8 @@ class Run:
         listeners: Iterable[Listener] = (),
         recall: Recall | None = None,
         recorder: Recorder | None = None,
+        redact: Callable[[Event], Iterable[Record]] | None = None,
     ) -> None:
-        self.id = run or run_id(graph.name, {})
         self._graph = graph
         self._options = options
         self._clock = clock or SystemClock()
@@ -91,14 +93,14 @@ class Run:
         self._audience = Audience(listeners)
         self._recall = recall or (None if recorder is None else NOTHING)
         self._recorder = recorder
-        self._scheduler = Scheduler(graph, options, self._recall, slice_nodes=SLICE)
-        self._pace = Pace()
+        self._redact = redact
+        scheduler = Scheduler(graph, options, self._recall, slice_nodes=SLICE)
+        super().__init__(run or run_id(graph.name, {}), graph.name, scheduler)
         self._inbox: list[Signal] = []
         self._turn_is_due = False
         self._tasks: dict[NodeState, asyncio.Task[None]] = {}
         self._unwinding = Unwinding()
         self._alarm = Alarm(self._clock, self._signal)
-        self._waiters: dict[NodeId, list[asyncio.Future[Outcome]]] = {}
         self._begun = False
         self._started_s = 0.0
 
@@ -293,12 +295,17 @@ class Run:
             task.cancel()
 
     def emit(self, event: Event) -> None:
-        """Tell every listener; serve those who wait for a node."""
-        if self._recorder is not None:
-            self._recorder.hear(event)
+        """Tell every listener; serve those who wait for a node.
+
+        The one place where events leave the run: what is secret in them stays here.
+        """
         if type(event) is NodeFinished:
             self._node_finished(event)
-        self._audience.tell(event)
+        for told in (event,) if self._redact is None else self._redact(event):
+            if self._recorder is not None:
+                self._recorder.hear(told)
+            if not isinstance(told, CallEvent):  # the rest of a call that was cut off
+                self._audience.tell(told)
 
     def _node_finished(self, event: NodeFinished) -> None:
         for waiter in self._waiters.pop(event.node, ()):
@@ -309,58 +316,6 @@ class Run:
 
     def _log(self, node: NodeId, text: str) -> None:
         self.emit(NodeLogged(node, text, self.elapsed_s))
-
-    # -- what works ask for (see Context) ----------------------------------------------------
-
-    def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
-        """Add nodes to a node that is running, all of them at once."""
-        self._perform(self._scheduler.append(parent, nodes, self.elapsed_s))
-
-    async def make_room(self, parent: NodeState, count: int, left: int) -> None:
-        """Wait until `parent` may make `count` of the `left` nodes that it expands into."""
-        await self._pace.take(count)
-        self._scheduler.check_room(parent, left)
-
-    def cancel_inside(self, parent: NodeState, node: NodeId, reason: str) -> None:
-        """End a node that `parent` appended."""
-        state = self._scheduler.states.get(node)
-        if state is None or state.parent is not parent:
-            raise UnknownReference(f"{node!r} was not appended here", node=parent.node.id)
-        state.tolerated |= state.outcome is None
-        self._signal(CancelRequested(reason, node))
-
-    def spend(self, state: NodeState, usage: Usage) -> None:
-        """Charge consumption."""
-        self._perform(self._scheduler.spend(state, usage, self.elapsed_s))
-
-    def tokens_left(self, state: NodeState) -> int | None:
-        """The smallest token allowance left for a node."""
-        return self._scheduler.tokens_left(state)
-
-    def time_left(self, state: NodeState) -> float | None:
-        """Seconds until something ends a node."""
-        return self._scheduler.time_left(state, self.elapsed_s)
-
-    def program(self, state: NodeState) -> Program:
-        """Where a node stands in this run."""
-        path, work = self._scheduler.remaining()
-        place = f"{self._graph.name}/{stem(state.node.id)}"
-        return Program(self.id, state.rank, max(state.rank, path), work, place)
-
-    async def outcome(self, waiting: NodeState, node: NodeId) -> Outcome:
-        """Wait, in the work of `waiting`, for the end of a node."""
-        state = self._scheduler.states.get(node)
-        if state is None:
-            raise UnknownReference(f"there is no node {node!r}", node=waiting.node.id)
-        if state.outcome is not None:
-            return state.outcome
-        self._perform(self._scheduler.rest(waiting, state, self.elapsed_s))
-        ended: Outcome | None = self._scheduler.states[node].outcome
-        if ended is not None:  # with the slot given back it was recalled at once
-            return ended
-        waiter: asyncio.Future[Outcome] = self._loop.create_future()
-        self._waiters.setdefault(node, []).append(waiter)
-        return await waiter
 
     # -- beginning and end -------------------------------------------------------------------
 

@@ -43,7 +43,8 @@ class FlowModel:
     The chat fills inputs as `ChatInputs` says; others come from `extra["inputs"]` or have defaults.
     The answer is the output `answer` or `text`, or the only one; where it is exactly what one model
     node writes, it is streamed as it is written. `progress` tells, as reasoning, which nodes have
-    ended. Of the sampling only the seed counts: the workflow says how its models sample.
+    ended. Secrets do not leave: the answer has marks in their place. Of the sampling only the seed
+    counts: the workflow says how its models sample.
 
     `models` are shared by all runs and closed by whoever gives them. `heard_by` makes a further
     listener for each run. Runs that are recorded, as `kept` says, are told to `extra["began"]`,
@@ -100,7 +101,7 @@ class FlowModel:
                     yield TextDelta(text)
             if heard.cancelled:
                 raise self._is_closed()
-            answer = self._said(heard.result)
+            answer = heard.run.redacted(self._said(heard.result))
             if text := speech.rest(answer):
                 yield TextDelta(text)
             usage = heard.result.usage

@@ -13,6 +13,7 @@ from typing import Any
 from weft.core.errors import BuildError, DuplicateName, ServeError, WeftError
 from weft.core.ports import ModelClient
 from weft.core.ports.journal import Journal
+from weft.core.secrets import hidden
 from weft.workflow.document.settings import Durability
 from weft.workflow.flow import Flow
 from weft.workflow.flow_tool import FlowBegan, FlowOutputs, FlowTool
@@ -157,7 +158,10 @@ class WorkflowMcpServer:
             async with self._places:
                 outputs = await self._outputs(tool, params.arguments or {}, context, told)
         except WeftError as error:
-            return CallToolResult(content=[_text(str(error))], is_error=True, _meta=told or None)
+            return CallToolResult(
+                content=[_text(hidden(str(error)))], is_error=True, _meta=told or None
+            )
+        outputs = hidden(outputs)
         text = json.dumps(outputs, ensure_ascii=False)
         return CallToolResult(content=[_text(text)], structured_content=outputs, _meta=told or None)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
@@ -18,7 +18,8 @@ from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Claim, Journal, Letter, Record, RunHeader
-from weft.engine.cassette import CallLog, Confirmation, RecordRedactor, Redactor
+from weft.core.secrets import SecretFilter
+from weft.engine.cassette import CallLog, Confirmation, Redactor
 from weft.engine.recall import NOTHING, Recall
 from weft.engine.recorder import Recorder
 from weft.workflow.border import BorderModels, RecordingBorder, recorded_models
@@ -26,12 +27,12 @@ from weft.workflow.journals import open_journal
 from weft.workflow.models import ModelSource
 from weft.workflow.run_settings import RunSettings
 from weft.workflow.runs.sources import SourceDigests, sources_of, stands_in_file
-from weft.workflow.secrets import redactor_of
 from weft.workflow.telemetry import Heard
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
 
 _logger = logging.getLogger("weft")
+_logger.addFilter(SecretFilter())
 _WEFT = version("weft")
 _FEW = 16
 """So many runs of one workflow with the same inputs are numbered; the others by the clock."""
@@ -61,8 +62,10 @@ class Past:
 class Recording:
     """What is written of a run, and what earlier parts of it came to.
 
-    Opens a journal unless `settings` names one. `hear` is told of calls, without what is secret in
-    them. Raises: `StoreError`, `RunExists`.
+    Opens a journal unless `settings` names one. `redact` gives what may leave the run, of its calls
+    here, and of its events where they are emitted. `hear` is told of calls.
+
+    Raises: `StoreError`, `RunExists`.
     """
 
     def __init__(
@@ -72,16 +75,18 @@ class Recording:
         settings: RunSettings,
         digests: SourceDigests,
         past: Past | None,
+        redactor: Redactor,
+        redact: Callable[[Record], Sequence[Record]],
         hear: Heard | None = None,
     ) -> None:
         self._hear = hear
+        self._redactor = redactor
+        self._redact = redact
         self._own = None if past is None else past.own
         journal = settings.journal
         if journal is None:
             journal = self._own = open_journal()
         self._past = past
-        self._redactor = past.redactor if past is not None else redactor_of(unit)
-        self._shown = RecordRedactor(self._redactor)
         self._calls: CallLog | None = None
         try:
             if past is not None and past.claim is not None and settings.run is not None:
@@ -94,9 +99,8 @@ class Recording:
                 self._own.close()
             raise
         durability = settings.durability_of(unit)
-        redact = RecordRedactor(self._redactor)
         letters = () if past is None else past.letters
-        self.recorder = Recorder(journal, self.run, durability, redact=redact, letters=letters)
+        self.recorder = Recorder(journal, self.run, durability, letters=letters)
 
     @property
     def recall(self) -> Recall | None:
@@ -130,14 +134,15 @@ class Recording:
         return recorded_models(models, book, given)
 
     async def _write(self, event: CallEvent, durable: bool) -> None:
-        if self._hear is not None:
-            self._tell(self._hear, event)
-        await self.recorder.write(event, durable)
+        redacted = self._redact(event)
+        for told in redacted:
+            if self._hear is not None:
+                self._tell(self._hear, told)
+            await self.recorder.write(told, durable and told is redacted[-1])
 
-    def _tell(self, hear: Heard, event: CallEvent) -> None:
+    def _tell(self, hear: Heard, told: Record) -> None:
         try:
-            for shown in self._shown(event):
-                hear(shown)
+            hear(told)
         except Exception as error:  # noqa: BLE001 - a viewer only: the run is worth more
             self._hear = None
             _logger.warning("a listener of calls raised %r and is told no more", error)
@@ -160,7 +165,7 @@ class Recording:
             _wall(settings.clock),
             _WEFT,
             self._redactor.redact(dict(inputs)),
-            sources_of(unit, digests),
+            self._redactor.redact(sources_of(unit, digests)),
             self._redactor.redact(said),
             self._redactor.names,
         )

@@ -12,6 +12,7 @@ from weft.core.events import Listener, NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import ModelClient
 from weft.engine import Ask, Graph, Run
+from weft.engine.cassette import RecordRedactor
 from weft.planner.routing import History
 from weft.reasoning.thought import Thought
 from weft.workflow.border import Stage
@@ -26,6 +27,7 @@ from weft.workflow.recording import Past, Recording
 from weft.workflow.result import FlowResult, flow_result
 from weft.workflow.run_settings import RunSettings
 from weft.workflow.runs.sources import SourceDigests
+from weft.workflow.secrets import redactor_of
 from weft.workflow.sources import check_source, sources_in
 from weft.workflow.stores import default_store
 from weft.workflow.telemetry import run_spans
@@ -43,8 +45,9 @@ class FlowRun:
     Raises, when it is made: `BuildError` for what is wrong with the workflow, `InputError` for what
     is wrong with the inputs, `StoreError` when its journal cannot be used.
 
-    `result` is there once it has ended. `findings`: what nodes that thought or acted came to in
-    full, by id; their values are no more than the answers.
+    `result` is there once it has ended. It has real values; what listeners are told has marks in
+    the place of secrets, as all that `redacted` is given. `findings`: what nodes that thought or
+    acted came to in full, by id; their values are no more than the answers.
     """
 
     def __init__(
@@ -70,9 +73,14 @@ class FlowRun:
             self._own_store = default_store(unit)
         self._spans = run_spans()
         digests = past.digests if past is not None and past.digests else SourceDigests()
+        redactor = past.redactor if past is not None else redactor_of(unit)
+        self.redacted = redactor.redact
+        self._redact = RecordRedactor(redactor)
         self._recording: Recording | None = None
         if settings.durability_of(unit) != "none":
-            self._recording = Recording(unit, self._inputs, settings, digests, past, self._spans)
+            self._recording = Recording(
+                unit, self._inputs, settings, digests, past, redactor, self._redact, self._spans
+            )
         try:
             if self._recording is not None:
                 given = settings.models if isinstance(settings.models, Mapping) else ()
@@ -109,6 +117,7 @@ class FlowRun:
             listeners=self._listeners(settings),
             recall=None if past is None else past.recall,
             recorder=None if recording is None else recording.recorder,
+            redact=self._redact,
         )
 
     def _listeners(self, settings: RunSettings) -> list[Listener]:

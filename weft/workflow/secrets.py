@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from weft.engine.cassette import Redactor, named_secrets
+from weft.core.ports.journal import RunHeader
+from weft.core.redaction import Redactor
+from weft.core.secrets import know_secrets, named_secrets
 from weft.workflow.document.declarations import ToolUse
 from weft.workflow.unit import Unit
 
@@ -22,13 +24,27 @@ def secret_names(unit: Unit) -> tuple[str, ...]:
 
 
 def redactor_of(unit: Unit, hidden: Iterable[str] = ()) -> Redactor:
-    """Hides the secrets of this machine, and the values of those `hidden` in an earlier record."""
+    """Hides the secrets of this machine, and the values of those `hidden` in an earlier record.
+
+    From now on they are kept out of all that leaves this process.
+    """
+    know_secrets([*secret_names(unit), *hidden])
     return Redactor({**_again(hidden), **named_secrets(secret_names(unit))})
+
+
+def redactor_here() -> Redactor:
+    """Hides the secrets of this machine, for a run without a workflow."""
+    return Redactor(named_secrets())
 
 
 def replaying_redactor(hidden: Iterable[str]) -> Redactor:
     """Hides what a record has `hidden`, and nothing else: what is told apart stays so."""
     return Redactor(_again(hidden))
+
+
+def recorded_sources(header: RunHeader) -> dict[str, str]:
+    """What the workflow of a record was made of, as it was."""
+    return replaying_redactor(header.secrets).restore(dict(header.document))
 
 
 def secret_mark(name: str) -> str:

@@ -8,12 +8,14 @@ from weft.core.errors import BuildError, ReasoningError
 from weft.core.events import Outcome
 from weft.core.ids import run_id
 from weft.engine import Graph, Inputs, Limit, Node, NodeContext, Run, RunOptions, Work
+from weft.engine.cassette import RecordRedactor
 from weft.reasoning.question import Question
 from weft.reasoning.strategy import Strategy
 from weft.reasoning.thought import Thought
 from weft.workflow.followed import followed
 from weft.workflow.question_run import ANSWER, AskSettings, why_none
 from weft.workflow.result import FlowResult
+from weft.workflow.secrets import redactor_here
 from weft.workflow.thinking_options import check_typed
 from weft.workflow.typed_answer import parsed
 
@@ -42,6 +44,7 @@ class ThoughtRun:
             run=run_id("think", {"question": question.text, "strategy": strategy.name}),
             clock=said.clock,
             listeners=said.listeners,
+            redact=RecordRedactor(redactor_here()),
         )
         self.outcome = Outcome("cancelled")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from weft.core.calls import ToolCalled, ToolReturned
+from weft.core.calls import CallEvent, ToolCalled, ToolReturned
 from weft.core.errors import ToolRaised
 from weft.core.events import NodeFinished
 from weft.core.fakes import FakeClock, FakeTools, MemoryJournal, TokenModel, TokenReply
@@ -106,18 +106,25 @@ def part(
     """One part of the run, to its end, and all records after it."""
     journal, clock, redactor = MemoryJournal(), FakeClock(), Redactor(SECRETS)
     claim = journal.begin(RunHeader(RUN, "f", "2026-01-01", "0"))
-    recorder = Recorder(journal, RUN, "sync", redact=RecordRedactor(redactor))
+    recorder, redact = Recorder(journal, RUN, "sync"), RecordRedactor(redactor)
+
+    async def write(event: CallEvent, durable: bool) -> None:
+        for told in redact(event):
+            await recorder.write(told, durable)
+
     calls = CallLog(
         RUN,
         lambda: recorder.now_s,
-        recorder.write,
+        write,
         past=[each.record for each in past],
         confirmed=confirmed,
         redactor=redactor,
     )
     nodes = program(RecordingClient(world.model, "main", calls), RecordingTools(world, calls))
     recall = RecordedRecall(past, restore=redactor.restore) if past else None
-    run = Run(Graph("f", nodes), run=RUN, clock=clock, recorder=recorder, recall=recall)
+    run = Run(
+        Graph("f", nodes), run=RUN, clock=clock, recorder=recorder, recall=recall, redact=redact
+    )
     result = clock.run(run.wait())
     claim.release()
     number = max((each.part for each in past), default=0) + 1

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from weft.core.calls import CallId, ModelCalled, ToolCalled
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest, Sampling
+from weft.core.redaction import Redactor
 from weft.core.values import Lossless, Message, ToolCall, ToolSpec
 from weft.engine.cassette.digest import request_digest, tool_digest
 from weft.engine.cassette.drift import difference, model_changes, tool_changes
-from weft.engine.cassette.redaction import Redactor
 
 PLACE = (NodeId("n"), 1, CallId("model:x#0"))
 TOOL = ToolSpec("find", "Find it.", {"type": "object", "properties": {"q": {"type": "string"}}})

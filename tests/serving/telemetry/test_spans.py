@@ -157,6 +157,8 @@ def test_a_real_run_with_a_map_and_a_failure() -> None:
     assert (retry.name, dict(retry.attributes or {})["weft.delay_s"]) == ("retry", 0.5)
     assert by_node["broken"].status.status_code is StatusCode.ERROR
     assert by_node[""].status.status_code is StatusCode.ERROR
+    assert by_node["broken"].status.description == "ToolRaised"
+    assert by_node[""].status.description == "failed: broken"
 
 
 def test_whatever_is_lost_every_span_ends() -> None:

@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from weft.core.secrets import SecretFilter
+
 LogSink = Callable[[str], None]
 
 _logger = logging.getLogger("weft.tools")
+_logger.addFilter(SecretFilter())
 _sink: ContextVar[LogSink] = ContextVar("weft_tool_logs", default=_logger.info)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ from weft.cli.commands.options import AsJson, Debug, JournalPlace, Run
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import ExitCode
 from weft.cli.runs.recorded import stories_at
+from weft.cli.values import json_text
 
 HELP = """Compare two runs: outcomes, outputs, tokens and times, node by node, and critical paths.
 
@@ -40,7 +40,7 @@ def diff(
 
         found = compare(*stories_at(journal, left, right))
         if as_json:
-            typer.echo(json.dumps(difference_data(found)))
+            typer.echo(json_text(difference_data(found)))
         else:
             print_difference(stdout(), found, everything=everything)
     raise typer.Exit(ExitCode.SUCCEEDED if found.same else ExitCode.FAILED)

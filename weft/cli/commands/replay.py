@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ from weft.cli.exit_codes import ExitCode
 from weft.cli.given import pairs
 from weft.cli.runs.recorded import journal_at, stories_at
 from weft.cli.text import clean
+from weft.cli.values import json_text
 
 if TYPE_CHECKING:
     from weft.cli.session import Wishes
@@ -113,7 +113,7 @@ def _replayed(story: Story, unit: Unit, strict: bool, as_json: bool) -> ExitCode
     if as_json:
         with stdout_reserved():
             found = repeat(story, unit, strict=strict)
-        typer.echo(json.dumps(replay_data(story.run, found)))
+        typer.echo(json_text(replay_data(story.run, found)))
     else:
         found = repeat(story, unit, strict=strict)
         print_replay(stdout(), story.run, found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +13,7 @@ from weft.cli.complaint import complaints
 from weft.cli.given import byte_count, run_name, seconds
 from weft.cli.runs.recorded import journal_at, stories_at
 from weft.cli.text import amount, clean
+from weft.cli.values import json_text
 from weft.core.ids import RunId
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _print_list(
         with journal_at(journal, to_read=True) as opened:
             found = [(run, shown_standing(run)) for run in opened.runs(flow=flow, limit=limit)]
         if as_json:
-            typer.echo(json.dumps([run_data(*one) for one in found]))
+            typer.echo(json_text([run_data(*one) for one in found]))
         elif found:
             print_runs(stdout(), found, datetime.now(UTC))
         else:
@@ -99,7 +99,7 @@ def show(
         result = _result(story) if outputs else None
         if as_json:
             found = story_data(story, summary, standing)
-            typer.echo(json.dumps(found | ({} if result is None else result_data(result))))
+            typer.echo(json_text(found | ({} if result is None else result_data(result))))
         else:
             print_run(stdout(), story, summary, standing, datetime.now(UTC), journal)
             if result is not None:
@@ -140,7 +140,7 @@ def prune(
             )
         if as_json:
             found = {"runs": gone.runs, "freed_bytes": gone.freed_bytes, "bytes": gone.left_bytes}
-            typer.echo(json.dumps(found))
+            typer.echo(json_text(found))
         else:
             freed = f"{gone.freed_bytes:,} bytes freed, {gone.left_bytes:,} left"
             typer.echo(f"{amount(len(gone.runs), 'run')} removed, {freed}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from weft.cli.commands.options import AsJson, Debug, JournalPlace, Run
 from weft.cli.complaint import complaints
 from weft.cli.runs.recorded import journal_at
+from weft.cli.values import json_text
 
 HELP = """Predict what a recorded run would have taken under other conditions.
 
@@ -89,7 +89,7 @@ def simulate(
         predicted = simulation.simulate(found, change, seeds=seeds)
         advice = simulation.advise(found, change) if advise else None
         if as_json:
-            typer.echo(json.dumps(prediction_data(predicted, advice)))
+            typer.echo(json_text(prediction_data(predicted, advice)))
             return
         print_prediction(stdout(), predicted)
         if advice is not None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 from rich.table import Table
 
 from weft.cli import console
+from weft.cli.values import json_text
 from weft.reasoning.strategies import STRATEGIES
 
 
@@ -24,7 +24,7 @@ def print_strategies(*, as_json: bool) -> None:
             }
             for name, entry in STRATEGIES.items()
         ]
-        sys.stdout.write(json.dumps(rows) + "\n")
+        sys.stdout.write(json_text(rows) + "\n")
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("strategy", no_wrap=True)

@@ -16,6 +16,7 @@ from weft.cli.threads.citations import citations
 from weft.cli.threads.harmless import harmless, harmless_json
 from weft.cli.threads.summary import summary
 from weft.cli.writing import writing
+from weft.core.secrets import hidden
 from weft.reasoning.thought import Thought
 from weft.reasoning.thread.record import Fork, Segment, ThreadRecord
 
@@ -47,7 +48,7 @@ def _is_json(path: Path) -> bool:
 
 def _write(path: Path, text: str) -> None:
     with writing(path):
-        path.write_text(text, encoding="utf-8")
+        path.write_text(hidden(text), encoding="utf-8")
 
 
 def _as_text(found: object) -> str:

@@ -3,6 +3,7 @@
 Knows neither a journal nor a model or a tool: it stands between them.
 """
 
+from weft.core.redaction import Redactor
 from weft.engine.cassette.book import CallBook, CallIds, Confirmation, Known
 from weft.engine.cassette.cassette import Cassette
 from weft.engine.cassette.client import RecordingClient
@@ -10,7 +11,6 @@ from weft.engine.cassette.drift import Drift
 from weft.engine.cassette.kept import RecordRedactor
 from weft.engine.cassette.log import CallLog
 from weft.engine.cassette.once import OnceCall, once_calls
-from weft.engine.cassette.redaction import Redactor, named_secrets
 from weft.engine.cassette.replaying import Player, ReplayingClient, ReplayingTools
 from weft.engine.cassette.tools import RecordingTools
 
@@ -30,6 +30,5 @@ __all__ = [
     "Redactor",
     "ReplayingClient",
     "ReplayingTools",
-    "named_secrets",
     "once_calls",
 ]

@@ -12,7 +12,7 @@ from weft.core.calls import CallEvent, CallId, ModelAnswered, ModelCalled, ToolC
 from weft.core.codec import opaque_in
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.model import Delta, Prefilled
-from weft.engine.cassette.redaction import Redactor
+from weft.core.redaction import Redactor
 from weft.engine.place import Place
 
 Piece = tuple[float, Delta | Prefilled]

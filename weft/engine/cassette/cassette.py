@@ -22,13 +22,13 @@ from weft.core.errors import CassetteMiss, EffectUnknown
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
 from weft.core.ports.journal import Record
+from weft.core.redaction import Redactor
 from weft.core.values import ToolSpec
 from weft.engine.cassette.book import CallIds, Known
 from weft.engine.cassette.digest import canonical_text, request_digest, tool_digest
 from weft.engine.cassette.drift import Drift, model_changes, tool_changes
 from weft.engine.cassette.memory import CallMemory, OnceMemory
 from weft.engine.cassette.once import unknown
-from weft.engine.cassette.redaction import Redactor
 from weft.engine.cassette.refused import Refused
 from weft.engine.cassette.together import Together
 from weft.engine.place import Place

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from weft.core.ports.model import ModelRequest
+from weft.core.redaction import Redactor
 from weft.core.values import ToolSpec
-from weft.engine.cassette.redaction import Redactor
 
 _LENGTH: Final = 12
 UNASKED: Final = frozenset({"priority", "cache_prefix", "program", "timeout_s"})

@@ -7,17 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from weft.core.calls import CallId, ModelAnswered, ModelCalled, ModelStreamed, ModelTold
-from weft.core.events import NodeFinished, NodeStreamed, RunFinished
+from weft.core.events import (
+    GraphGrew,
+    NodeFinished,
+    NodeRerouted,
+    NodeRetrying,
+    NodeSpent,
+    NodeStarted,
+    NodeStreamed,
+    NodeWaiting,
+    RunFinished,
+    RunStarted,
+)
 from weft.core.ids import NodeId
 from weft.core.ports import Prefilled, ToolCallDelta
 from weft.core.ports.journal import Record
+from weft.core.redaction import Redactor
 from weft.engine.cassette.book import Piece
-from weft.engine.cassette.redaction import Redactor
 from weft.engine.cassette.streamed import StreamRedactor, Text
 
+R = TypeVar("R")
 _Call = tuple[NodeId, int, CallId]
 _SECRET_TOKEN: Final = 0
 _SHORTEST_IDS: Final = 2
@@ -40,8 +52,16 @@ class RecordRedactor:
 
     def __call__(self, record: Record) -> list[Record]:
         match record:
+            case NodeStarted() | NodeWaiting() | NodeSpent():
+                return [self._named(record, record.node)]
+            case GraphGrew() | RunStarted():
+                ids = (part for info in record.nodes for part in (info.id, *info.sources))
+                kinds = {text for info in record.nodes for text in (info.kind, info.resource or "")}
+                return [self._named(record, "\n".join((*ids, *kinds)))]
             case NodeStreamed():
                 return [*self._of_node(record.node).take(record)]
+            case NodeRetrying() | NodeRerouted():
+                return [*self._end_of(record.node), self._redactor.redact(record)]
             case ModelCalled():
                 return [self._asked(record)]
             case ModelStreamed():
@@ -54,6 +74,10 @@ class RecordRedactor:
                 node = record.node if isinstance(record, NodeFinished) else None
                 return [*self._ended(node), self._redactor.redact(record)]
         return [self._redactor.redact(record)]
+
+    def _named(self, record: R, names: str) -> R:
+        """A record of which all texts but short ones of weft's own are `names`."""
+        return self._redactor.redact(record) if self._redactor.in_text(names) else record
 
     def _of_node(self, node: NodeId) -> StreamRedactor[NodeStreamed]:
         if node not in self._nodes:
@@ -110,7 +134,13 @@ class RecordRedactor:
         for call in [call for call in self._calls if node in (None, call[0])]:
             yield from self._rest(call)
         for each in [each for each in self._nodes if node in (None, each)]:
-            yield from self._nodes.pop(each).rest()
+            yield from self._end_of(each)
+
+    def _end_of(self, node: NodeId) -> Iterator[Record]:
+        """What is held back of what a node streams: another attempt begins anew."""
+        stream = self._nodes.pop(node, None)
+        if stream is not None:
+            yield from stream.rest()
 
     def _rest(self, call: _Call) -> Iterator[Record]:
         stream = self._calls.pop(call, None)

@@ -11,10 +11,10 @@ from weft.core.codec import opaque_in
 from weft.core.events import NodeFinished, NodeStarted, RunFinished
 from weft.core.ids import NodeId, RunId, in_any_attempt
 from weft.core.ports.journal import Record
+from weft.core.redaction import Redactor
 from weft.engine.cassette.book import CallIds, Confirmation, Known
 from weft.engine.cassette.digest import canonical_text
 from weft.engine.cassette.memory import CallMemory, OnceMemory
-from weft.engine.cassette.redaction import Redactor
 from weft.engine.place import Place
 
 Write = Callable[[CallEvent, bool], Awaitable[None]]

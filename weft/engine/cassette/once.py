@@ -18,10 +18,10 @@ from weft.core.errors import (
 )
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Record
+from weft.core.redaction import Redactor
 from weft.engine.cassette.book import CallBook, Confirmation, Known
 from weft.engine.cassette.failure import raised
 from weft.engine.cassette.memory import OnceMemory
-from weft.engine.cassette.redaction import Redactor
 
 _NOT_BEGUN: Final = (NotDone, ToolArgumentError, ToolNotFound, BuildError)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Generic, NamedTuple, TypeVar
 
-from weft.engine.cassette.redaction import Redactor
+from weft.core.redaction import Redactor
 
 P = TypeVar("P")
 

@@ -27,13 +27,17 @@ from weft.core.errors import (
     StoreError,
     WeftError,
 )
+from weft.core.secrets import hidden
 
 _NOT_AGAIN = frozenset({500, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error of the API. `param` is the field at fault, `retry_after_s` when to come back."""
+    """An error of the API. `param` is the field at fault, `retry_after_s` when to come back.
+
+    No secret of this process is in its body.
+    """
 
     status: int
     message: str
@@ -45,9 +49,9 @@ class Problem:
     def body(self) -> dict[str, object]:
         """The JSON that clients expect."""
         error = {
-            "message": self.message,
+            "message": hidden(self.message),
             "type": self.type,
-            "param": self.param,
+            "param": hidden(self.param),
             "code": self.code,
         }
         return {"error": error}

@@ -1,14 +1,15 @@
 """A run as OpenTelemetry spans: the run, its nodes, their calls of models and tools.
 
 Reads events and calls, and knows no exporter. Names and attributes follow OpenTelemetry's semantic
-conventions for generative AI (`gen_ai.*`); what they have no word for is `weft.*`. What people or
-models wrote is left out unless `content` asks for it.
+conventions for generative AI (`gen_ai.*`); what they have no word for is `weft.*`. What people,
+models or tools wrote is left out unless `content` asks for it: messages of errors, too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -62,6 +63,7 @@ from weft.core.values import Message, Usage
 from weft.serving.telemetry.attributes import Attributes, answered, asked, called, decoded, spent
 
 _LONGEST: Final = 16_384
+_MOST_NODES: Final = 10
 _SECOND_NS: Final = 1_000_000_000
 _Key = tuple[NodeId, int, CallId]
 
@@ -149,7 +151,8 @@ class Spans:
         if self._run is not None:
             self._run.set_attributes({"weft.status": event.status, **spent(event.usage)})
             if event.status == "failed":
-                self._run.set_status(Status(StatusCode.ERROR, "; ".join(event.reasons)[:1000]))
+                why = "; ".join(event.reasons) if self._content else _failed_nodes(event.missed)
+                self._run.set_status(Status(StatusCode.ERROR, why[:1000]))
             self._run.end(self._now_ns)
 
     # -- nodes -------------------------------------------------------------------------------
@@ -198,7 +201,7 @@ class Spans:
         if event.node in self._spent:
             span.set_attributes(spent(self._spent.pop(event.node)))
         if outcome.failure is not None:
-            _failed(span, outcome.failure, error=outcome.status == "failed")
+            self._failed(span, outcome.failure, error=outcome.status == "failed")
         self._ended[event.node] = span.get_span_context()
         span.end(self._now_ns)
 
@@ -284,7 +287,7 @@ class Spans:
         call = self._calls.pop(key, None)
         if call is not None:
             if failure is not None:
-                _failed(call.span, failure, error=True)
+                self._failed(call.span, failure, error=True)
             call.span.end(self._now_ns)
             _enter(self._around(key[0]))
 
@@ -305,11 +308,16 @@ def _enter(inside: Context | None) -> None:
     set_trace_headers(carrier)
     attach(inside)  # never detached: it ends with the task
 
+    def _failed(self, span: Span, failure: Failure, *, error: bool) -> None:
+        span.set_attribute("error.type", failure.error)
+        if error:
+            why = failure.message[:1000] if self._content else failure.error
+            span.set_status(Status(StatusCode.ERROR, why))
 
-def _failed(span: Span, failure: Failure, *, error: bool) -> None:
-    span.set_attribute("error.type", failure.error)
-    if error:
-        span.set_status(Status(StatusCode.ERROR, failure.message[:1000]))
+
+def _failed_nodes(nodes: Sequence[NodeId]) -> str:
+    more = f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else ""
+    return f"failed: {', '.join(nodes[:_MOST_NODES])}{more}" if nodes else "failed"
 
 
 def _turn(message: Message) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Final
 from starlette.responses import JSONResponse
 
 from weft.core.errors import InputError, StoreError, UnknownReference, WeftError
+from weft.core.secrets import hidden
 
 
 class Refused(Exception):
@@ -37,4 +38,4 @@ def problem_of(error: Exception) -> JSONResponse:
 
 
 def _answer(status: int, message: str, hint: str | None) -> JSONResponse:
-    return JSONResponse({"message": message, "hint": hint}, status)
+    return JSONResponse(hidden({"message": message, "hint": hint}), status)

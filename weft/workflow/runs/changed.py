@@ -18,6 +18,7 @@ from weft.workflow.document.step import Step
 from weft.workflow.document.walk import bodies
 from weft.workflow.loader import load_texts
 from weft.workflow.runs.sources import RecordedDigests, digests_like, sources_of, texts_in
+from weft.workflow.secrets import recorded_sources
 from weft.workflow.unit import Unit
 from weft.workflow.uses import all_names
 
@@ -65,11 +66,12 @@ def changes(header: RunHeader, unit: Unit, finished: Mapping[NodeId, int]) -> Ch
     `finished` counts the instances of each node that had ended well, by id.
     """
     now = sources_of(unit, digests := digests_like(header))
-    files = _files(header.document, now)
+    then_texts = recorded_sources(header)
+    files = _files(then_texts, now)
     try:
-        then = load_texts(texts_in(header.document), unit.root)
+        then = load_texts(texts_in(then_texts), unit.root)
     except (SourceError, StopIteration):
-        return Changes(files, (), _lines(header.document, now))
+        return Changes(files, (), _lines(then_texts, now))
     counts = Counter[str]()
     for node, number in finished.items():
         counts[stem(node)] += number
@@ -77,7 +79,7 @@ def changes(header: RunHeader, unit: Unit, finished: Mapping[NodeId, int]) -> Ch
     after = dict(_nodes(unit, digests))
     nodes = (*_kept(before, after, counts), *_gone(before, after, counts))
     outputs = then.document.outputs != unit.document.outputs
-    return Changes(files, nodes, _lines(header.document, now), outputs)
+    return Changes(files, nodes, _lines(then_texts, now), outputs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from weft.workflow.loader import load_texts
 from weft.workflow.result import FlowResult, flow_result
 from weft.workflow.runs.sources import texts_in
 from weft.workflow.runs.story import Story
+from weft.workflow.secrets import recorded_sources
 
 
 def result_of(story: Story) -> FlowResult:
@@ -40,6 +41,6 @@ def result_of(story: Story) -> FlowResult:
 def recorded_document(story: Story) -> Document | None:
     """The workflow itself; None where its record cannot be read without the program around it."""
     try:
-        return load_texts(texts_in(story.header.document), Path.cwd()).document
+        return load_texts(texts_in(recorded_sources(story.header)), Path.cwd()).document
     except (SourceError, StopIteration):
         return None

@@ -11,6 +11,7 @@ from weft.workflow.document.walk import walk
 from weft.workflow.loader import load_texts, load_unit
 from weft.workflow.runs.questions import asked_in, is_question
 from weft.workflow.runs.sources import texts_in
+from weft.workflow.secrets import recorded_sources
 from weft.workflow.strategy_settings import functions_in
 from weft.workflow.unit import ONLY_PYTHON, Unit
 
@@ -42,12 +43,12 @@ def rebuilt_or_recorded(header: RunHeader, file: Path | None = None) -> Unit:
     question which was asked on this machine. Raises: `SourceError`, `BuildError`.
     """
     if file is None and is_question(header) and (folder := asked_in(header)) is not None:
-        return load_texts(texts_in(header.document), folder)
+        return load_texts(texts_in(recorded_sources(header)), folder)
     place = source_file(header)
     if file is not None or (place is not None and place.is_file()):
         return rebuilt(header, file)
     try:
-        unit = load_texts(texts_in(header.document), place.parent if place else Path.cwd())
+        unit = load_texts(texts_in(recorded_sources(header)), place.parent if place else Path.cwd())
     except (SourceError, StopIteration) as error:
         hint = "say where its workflow is: --file, or a `Flow` in Python"
         said = f"the workflow of {header.run} cannot be read from its record"
@@ -72,7 +73,7 @@ def _question(header: RunHeader) -> Unit:
     if folder is None:
         hint = "ask it again; it can be replayed here"
         raise BuildError(f"{header.run} was asked on another machine", hint=hint)
-    unit = load_texts(texts_in(header.document), folder)
+    unit = load_texts(texts_in(recorded_sources(header)), folder)
     models = (model.use for model in unit.document.models.values())
     for name in (*_functions(unit, tools=True, python=True), *models):
         if name.startswith(ONLY_PYTHON):

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.core.ports import ModelRequest, TextDelta
+from weft.core.redaction import Redactor
+from weft.core.secrets import named_secrets
 from weft.core.values import Completion, Message, ToolCall
-from weft.engine.cassette import Redactor, named_secrets
 
 SECRET = 'sk-"a\\b/é+ 1234'
 REDACTOR = Redactor({"API_KEY": SECRET, "SHORT": "abc"})

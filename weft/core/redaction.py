@@ -1,4 +1,4 @@
-"""Secrets out of everything that is kept, and back into what is recalled.
+"""Secrets out of everything that leaves a run, and back into what is recalled.
 
 Knows values and their usual spellings; a secret that a program encrypts or rewrites it does not
 find.
@@ -9,9 +9,8 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, quote_plus
 
@@ -20,11 +19,6 @@ _MARK: Final = "[secret:"
 _ESCAPED: Final = "[secret:="
 _HEAD: Final = 4
 _SHORTEST: Final = 4  # a shorter value would blot out half of every text
-_SHORTEST_FOUND: Final = 8  # of variables that nobody named
-_TELLING: Final = re.compile(
-    r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:_|$)",
-    re.IGNORECASE,
-)
 _DEEPEST: Final = 200
 _PLAIN: Final = (bool, int, float, complex, type(None))
 
@@ -50,6 +44,7 @@ class Redactor:
         self._longest = max(map(len, marks), default=0)
         self._heads = {text[:end] for text in marks for end in range(1, _HEAD + 1)}
         self._forth = _Exchange({**marks, _MARK: _ESCAPED})
+        self._away = _Exchange(marks)
         self._back = _Exchange({**{mark: text for text, mark in marks.items()}, _ESCAPED: _MARK})
 
     def __repr__(self) -> str:
@@ -66,6 +61,10 @@ class Redactor:
             for found in self._forth.places(text)
             if found[0] != _MARK
         ]
+
+    def in_text(self, text: str) -> bool:
+        """Whether `text` has a secret, or anything that is to be escaped."""
+        return _MARK in text or any(secret in text for secret in self.secrets)
 
     def open_from(self, text: str) -> int:
         """From where on the end of `text` may be the beginning of a secret; its length: nowhere."""
@@ -97,6 +96,10 @@ class Redactor:
         """
         return cast(T, _mapped(value, self._forth))
 
+    def hide(self, value: T) -> T:
+        """Like `redact`, for people and peers: marks stay as they are, and nothing is restored."""
+        return cast(T, _mapped(value, self._away)) if self.secrets else value
+
     def restore(self, value: T) -> T:
         """What `redact` was given, as far as the secrets are the same."""
         return cast(T, _mapped(value, self._back))
@@ -122,17 +125,6 @@ class _Exchange:
         # Nearly always there is none, and looking for them one by one is fastest.
         there = [each for each in self._longest_first if each in text]
         return re.compile("|".join(map(re.escape, there))) if there else None
-
-
-def named_secrets(
-    names: Iterable[str] = (), environment: Mapping[str, str] = os.environ
-) -> dict[str, str]:
-    """The values of the variables `names`, and of those whose name says that it is a secret."""
-    found = {name: environment[name] for name in names if environment.get(name)}
-    for name, value in environment.items():
-        if _TELLING.search(name) and len(value) >= _SHORTEST_FOUND:
-            found.setdefault(name, value)
-    return found
 
 
 def _spellings(secret: str) -> list[tuple[str, str]]:
