@@ -291,6 +291,12 @@ class Spans:
             call.span.end(self._now_ns)
             _enter(self._around(key[0]))
 
+    def _failed(self, span: Span, failure: Failure, *, error: bool) -> None:
+        span.set_attribute("error.type", failure.error)
+        if error:
+            why = failure.message[:1000] if self._content else failure.error
+            span.set_status(Status(StatusCode.ERROR, why))
+
 
 def _enter(inside: Context | None) -> None:
     """What the task that called us does next lies in the innermost span of `inside`.
@@ -307,12 +313,6 @@ def _enter(inside: Context | None) -> None:
     TraceContextTextMapPropagator().inject(carrier, inside)
     set_trace_headers(carrier)
     attach(inside)  # never detached: it ends with the task
-
-    def _failed(self, span: Span, failure: Failure, *, error: bool) -> None:
-        span.set_attribute("error.type", failure.error)
-        if error:
-            why = failure.message[:1000] if self._content else failure.error
-            span.set_status(Status(StatusCode.ERROR, why))
 
 
 def _failed_nodes(nodes: Sequence[NodeId]) -> str:
