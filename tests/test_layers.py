@@ -9,14 +9,18 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "weft"
 MAY_IMPORT = {
-    "cli": {"workflow", "agents", "planner", "reasoning", "engine", "core"},
-    "workflow": {"agents", "planner", "reasoning", "engine", "core", "serving", "decoding"},
-    "agents": {"planner", "reasoning", "engine", "core"},
+    "cli": {"workflow", "agents", "planner", "reasoning", "engine", "validation", "core"},
+    "workflow": {
+        *("agents", "planner", "reasoning", "engine", "validation", "core"),
+        *("serving", "decoding"),
+    },
+    "agents": {"planner", "reasoning", "engine", "validation", "core"},
     "planner": {"engine", "core"},
     "reasoning": {"engine", "core"},
     "engine": {"core"},
-    "serving": {"decoding", "core"},
+    "serving": {"decoding", "validation", "core"},
     "decoding": {"core"},
+    "validation": {"core"},
     "core": set(),
 }
 OWNERS = {
@@ -43,6 +47,9 @@ OWNERS = {
     "pytest": {"weft"},
     "ruamel": {"workflow", "agents"},
     "jinja2": {"workflow"},
+    "jsonschema": set(),
+    "jsonschema_rs": {"validation"},
+    "referencing": set(),
     "pydantic": {"cli", "workflow", "agents", "serving"},
     "networkx": {"cli", "workflow", "agents", "planner", "reasoning", "engine"},
 }

@@ -80,7 +80,7 @@ def test_a_strange_listing_leaves_the_tools_that_can_be_used(trace: Trace) -> No
     ("tool", "error", "why"),
     [
         ("twice", ToolLimitError, "too many comparisons"),
-        ("liar", ToolResultError, "n: 'not a number' is not of type 'integer'"),
+        ("liar", ToolResultError, 'n: "not a number" is not of type "integer"'),
     ],
 )
 def test_results_are_checked_within_bounds(

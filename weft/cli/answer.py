@@ -73,9 +73,7 @@ def _json(text: str, schema: Mapping[str, object]) -> Json:
 
 
 def _check(value: Json, schema: Mapping[str, object]) -> None:
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
+    from weft.workflow.values import violation
 
-    error = best_match(Draft202012Validator(schema).iter_errors(value))
-    if error is not None:
-        raise InputError(f"the answer does not fit: {one_line(error.message, 200)}")
+    if why := violation(value, schema):
+        raise InputError(f"the answer does not fit: {one_line(why, 200)}")

@@ -5,28 +5,24 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-
 from weft.core.errors import ModelOutputError, ModelRequestError
 from weft.core.values import JsonSchema
+from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema, misfit_async
 
 
 def check_schema(schema: JsonSchema) -> None:
-    """Raises: `ModelRequestError` when `schema` is no JSON Schema (draft 2020-12)."""
+    """Raises: `ModelRequestError` for a schema that output cannot be checked with."""
     try:
-        Draft202012Validator.check_schema(dict(schema))
-    except SchemaError as error:
-        raise ModelRequestError(f"the output schema is wrong: {error.message}") from None
+        compile_schema(schema)
+    except SchemaRefused as error:
+        raise ModelRequestError(f"the output schema is wrong: {error}") from None
 
 
-def parse_output(text: str, schema: JsonSchema) -> Any:
-    """The value that `text` spells, which fits `schema`. References out of the schema stay closed.
+async def parse_output(text: str, schema: JsonSchema) -> Any:
+    """The value that `text` spells, which fits `schema`.
 
     Raises: `ModelOutputError` when it does not parse or fit, `ModelRequestError` when the schema
-    refers to what it does not hold.
+    cannot be used.
     """
     try:
         value = json.loads(text, parse_constant=_refuse)
@@ -34,16 +30,14 @@ def parse_output(text: str, schema: JsonSchema) -> Any:
         raise ModelOutputError(
             f"the output is not JSON: {error}", hint="a larger max_tokens helps when it was cut off"
         ) from None
-    # An empty registry: a schema must not make this process fetch anything.
-    validator = Draft202012Validator(dict(schema), registry=Registry())
     try:
-        wrong = best_match(validator.iter_errors(value))
-    except Unresolvable as error:
-        raise ModelRequestError(f"the output schema refers to {error.ref!r}, not in it") from None
+        wrong = await misfit_async(value, schema)
+    except SchemaRefused as error:
+        raise ModelRequestError(f"the output schema is wrong: {error}") from None
+    except TooMuchToCheck as error:
+        raise ModelOutputError(f"the output cannot be checked: {error}") from None
     if wrong is not None:
-        raise ModelOutputError(
-            f"the output does not fit its schema at {wrong.json_path}: {wrong.message[:200]}"
-        )
+        raise ModelOutputError(f"the output does not fit its schema: {wrong}")
     return value
 
 

@@ -23,6 +23,7 @@ from weft.workflow.chat_inputs import ChatInputs
 from weft.workflow.chat_only import check_chat_only
 from weft.workflow.flow import Flow
 from weft.workflow.heard import HeardRuns
+from weft.workflow.inputs import CheckedInputs, checked_inputs
 from weft.workflow.kept_runs import KeptRuns, served_run
 from weft.workflow.models import ModelSource
 from weft.workflow.result import FlowResult
@@ -92,7 +93,9 @@ class FlowModel:
         live = request.extra.get("stream") is not False
         speech = Speech(self._flow.nodes, self._speaker if live else None)
         reasoning = ""
-        async with self._runs.start(lambda listener: self._start(request, listener)) as heard:
+        inputs = self.inputs.of(request.messages, request.extra.get("inputs"))
+        checked = await checked_inputs(self._flow.document, inputs)
+        async with self._runs.start(lambda on: self._start(request, checked, on)) as heard:
             async for event in heard.events():
                 if self._progress and (line := self._line(event)):
                     reasoning += line
@@ -116,13 +119,13 @@ class FlowModel:
         hint = "the workflow itself says what its models are asked"
         check_chat_only(request, f"{self.model} is a workflow", hint)
 
-    def _start(self, request: ModelRequest, listener: Listener) -> FlowRun:
+    def _start(self, request: ModelRequest, inputs: CheckedInputs, listener: Listener) -> FlowRun:
         said_s = self._flow.document.run.deadline
         times = [limit for limit in (said_s, request.timeout_s) if limit is not None]
         seed = request.sampling.seed
         others = () if self._heard_by is None else (self._heard_by(),)
         run = self._flow.start(
-            self.inputs.of(request.messages, request.extra.get("inputs")),
+            inputs,
             listeners=(listener, *others),
             models=self._models,
             journal=self._kept.journal,

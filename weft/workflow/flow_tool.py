@@ -16,13 +16,14 @@ from weft.core.ports import ModelClient
 from weft.core.values import JsonSchema, ToolSpec
 from weft.workflow.check.types import Types
 from weft.workflow.flow import Flow
+from weft.workflow.inputs import checked_inputs
 from weft.workflow.kept_runs import KeptRuns, served_run
 from weft.workflow.models import ModelSource
 from weft.workflow.result import FlowResult
 from weft.workflow.run_failure import check_result
 from weft.workflow.toolset import Toolset
 from weft.workflow.unattended import check_unattended
-from weft.workflow.values import violation
+from weft.workflow.values import violation_async
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class FlowTool:
         """
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         run = self._flow.start(
-            arguments,
+            await checked_inputs(self._flow.document, arguments),
             listeners=(events.put_nowait,),
             models=self._models,
             journal=self._kept.journal,
@@ -103,7 +104,7 @@ class FlowTool:
                     yield FlowProgress(ended, nodes, f"{event.node} {how}")
             if task.cancelled():
                 raise Cancelled(f"{self._flow.name} was ended")
-            yield FlowOutputs(self._outputs(task.result()))
+            yield FlowOutputs(await self._outputs(task.result()))
         finally:
             task.cancel()  # it is waited for in `aclose`: who leaves may be in a hurry
 
@@ -114,7 +115,7 @@ class FlowTool:
         if self._running:
             await asyncio.wait(self._running)
 
-    def _outputs(self, result: FlowResult) -> Mapping[str, Any]:
+    async def _outputs(self, result: FlowResult) -> Mapping[str, Any]:
         """The outputs of a run, all of them. Raises: why one is not there."""
         check_result(self._flow.document, result, result.missing)
         name = self._flow.name
@@ -123,7 +124,7 @@ class FlowTool:
         except ValueError as error:
             raise ToolResultError(f"{name}: JSON cannot hold the outputs: {error}") from error
         assert self.spec.result is not None
-        why = violation(values, self.spec.result)
+        why = await violation_async(values, self.spec.result)
         if why is not None:
             raise ToolResultError(f"{name}: the outputs are not what was promised: {why}")
         return values

@@ -7,17 +7,50 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.core.errors import InputError
+from weft.core.values import JsonSchema
 from weft.workflow.document import Document
 from weft.workflow.document.declarations import InputSpec
 from weft.workflow.document.defects import closest
-from weft.workflow.values import violation
+from weft.workflow.values import violation, violation_async
+
+
+class CheckedInputs(dict[str, Any]):
+    """Inputs that are known to fit `document`, with defaults."""
+
+    def __init__(self, document: Document, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self.document = document
 
 
 def check_inputs(document: Document, given: Mapping[str, Any]) -> dict[str, Any]:
-    """`given` with defaults filled in, in declared order.
+    """`given` with defaults filled in, in declared order. May block where a value is large.
 
     Raises: `InputError`, with every input that is missing, unknown or of the wrong type.
     """
+    if isinstance(given, CheckedInputs) and given.document is document:
+        return dict(given)
+    found = {name: violation(given[name], root) for name, root in _declared(document, given)}
+    return _complete(document, given, found)
+
+
+async def checked_inputs(document: Document, given: Mapping[str, Any]) -> CheckedInputs:
+    """The same for a server: what takes long does not block the event loop.
+
+    Raises: as `check_inputs`.
+    """
+    found = {
+        name: await violation_async(given[name], root) for name, root in _declared(document, given)
+    }
+    return CheckedInputs(document, _complete(document, given, found))
+
+
+def _declared(document: Document, given: Mapping[str, Any]) -> list[tuple[str, JsonSchema]]:
+    return [(name, spec.root) for name, spec in document.inputs.items() if name in given]
+
+
+def _complete(
+    document: Document, given: Mapping[str, Any], found: Mapping[str, str | None]
+) -> dict[str, Any]:
     problems, hint = [], None
     for name in given:
         if name not in document.inputs:
@@ -27,9 +60,8 @@ def check_inputs(document: Document, given: Mapping[str, Any]) -> dict[str, Any]
     for name, declared in document.inputs.items():
         if name in given:
             values[name] = given[name]
-            why = violation(given[name], declared.root)
-            if why is not None:
-                problems.append(f"`{name}`: {why}")
+            if found[name] is not None:
+                problems.append(f"`{name}`: {found[name]}")
         elif declared.required:
             problems.append(f"`{name}` is missing")
             hint = hint or f"give {name}=..."

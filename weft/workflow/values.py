@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
+from weft.validation import SchemaRefused, TooMuchToCheck, misfit, misfit_async
 
 
 def violation(value: object, schema: Mapping[str, Any]) -> str | None:
-    """Why `value` does not fit `schema`, in words, or None when it fits."""
+    """Why `value` does not fit `schema`, in words, or None when it fits. May block."""
     try:
-        error = best_match(Draft202012Validator(schema).iter_errors(value))
-    except RecursionError:
-        return "it, or its schema, goes on for ever"
-    if error is None:
-        return None
-    where = "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path
-    )
-    message = error.message if len(error.message) <= 200 else f"{error.message[:200]}..."
-    return f"at {where.lstrip('.')}: {message}" if where else message
+        return misfit(value, schema)
+    except (SchemaRefused, TooMuchToCheck) as error:
+        return str(error)
+
+
+async def violation_async(value: object, schema: Mapping[str, Any]) -> str | None:
+    """The same; what takes long does not block the event loop."""
+    try:
+        return await misfit_async(value, schema)
+    except (SchemaRefused, TooMuchToCheck) as error:
+        return str(error)

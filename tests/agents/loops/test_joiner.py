@@ -113,11 +113,11 @@ def test_answers_are_typed() -> None:
     assert '"type": "array"' in model.requests[0].messages[0].content
     decisions, _, result = decided([says(answer=["x"])], schema=schema)
     assert not decisions
-    assert "the answer does not fit its schema: at $[0]: 'x' is not of type" in result.reasons[0]
+    assert 'the answer does not fit its schema: at [0]: "x" is not of type' in result.reasons[0]
 
 
 def test_a_schema_that_is_none_is_refused_before_anything_runs() -> None:
-    with pytest.raises(BuildError, match=r"the answer's schema is wrong at \$.type"):
+    with pytest.raises(BuildError, match=r"the answer's schema is wrong: .* at type"):
         Joiner(FakeModel([""]), AgentOptions(schema={"type": "nonsense"}))
 
 

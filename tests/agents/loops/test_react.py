@@ -169,7 +169,7 @@ def test_answers_are_typed() -> None:
     script = [TEA, says(answer={"best": "milk"}), 'Answer: ```json\n{"best": "tea"}\n```']
     talked = talk("react", script, schema=SHOP)
     assert talked.answer.value == {"best": "tea"}
-    assert "does not fit its schema: at $.best: 'milk' is not one of" in talked.heard[2]
+    assert 'does not fit its schema: at best: "milk" is not one of' in talked.heard[2]
 
 
 def test_instructions_are_the_last_of_the_systems_words() -> None:

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from tests.agents.openapi.house import document
 from tests.profile import examples
-from weft.agents.foreign import Secrets, misfit
+from weft.agents.foreign import Secrets
 from weft.agents.openapi.answer import failure_of, value_of
 from weft.agents.openapi.document import read_document
 from weft.agents.openapi.network import HttpAnswer
 from weft.agents.openapi.operation import find, read
 from weft.core.errors import ToolRaised, ToolResultError
+from weft.validation import misfit
 
 DOCUMENT = read_document(document())
 ITEM = read(DOCUMENT, find(DOCUMENT, "getItem"), "getItem", "1")

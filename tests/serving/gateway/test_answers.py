@@ -301,9 +301,10 @@ def test_further_fields_reach_models_that_know_them() -> None:
             {"inputs": {"a": 1}, "stream": False, "frequency_penalty": 1},
             {"stream": True},
         ]
-        assert (await house.chat(model="other", inputs={})).status_code == 200
-        assert other.asked[0].extra == {}
+        assert (await house.chat(model="other", inputs={})).status_code == 400
         assert (await house.chat(model="other", **fields)).status_code == 400
+        assert (await house.chat(model="other", user="me", store=True)).status_code == 200
+        assert other.asked[0].extra == {}
 
     fields = frozenset({"inputs", "stream", "frequency_penalty"})
     with_house(body, Served("fake", knows, fields), other)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import copy
 from typing import Any
 
@@ -7,11 +8,21 @@ import pytest
 
 from weft.core.values import Message, ToolCall, ToolSpec
 from weft.serving.gateway.asking import requests_of
-from weft.serving.gateway.body import chat_body, further_fields
+from weft.serving.gateway.body import chat_body
+from weft.serving.gateway.fields import check_honoured, further_fields
 from weft.serving.gateway.problem import Refused
+from weft.serving.gateway.schemas import check_schemas
 
 BODY: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+
+
+def _tool(name: str, parameters: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "parameters": parameters}}
+
+
+def _answer(schema: Any) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
 
 
 def request(**fields: Any) -> Any:
@@ -119,6 +130,12 @@ def test_response_formats() -> None:
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tool_choice": {"type": "function", "function": {"name": "no"}}}, "tool_choice"),
         ({"response_format": {"type": "json_schema"}}, "response_format"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}},
+            "response_format.json_schema.schema",
+        ),
+        ({"tools": [_tool("../x\n", {})]}, "tools[0].function.name"),
+        ({"tools": [_tool("x\n", {})]}, "tools[0].function.name"),
         ({"stream_options": {"include_usage": "x"}}, "stream_options.include_usage"),
     ],
 )
@@ -131,18 +148,70 @@ def test_what_is_no_request_at_all_is_refused(raw: object) -> None:
     refused(raw)
 
 
-def test_unknown_fields_are_ignored_unless_they_change_the_answer() -> None:
-    harmless = {"store": True, "metadata": {}, "made_up": 1, "logprobs": False, "logit_bias": None}
+def test_fields_without_effect_pass_and_go_nowhere() -> None:
+    client = {"user": "me", "metadata": {"a": 1}, "store": True, "service_tier": "auto"}
     neutral = {"frequency_penalty": 0, "presence_penalty": 0.0, "parallel_tool_calls": True}
-    assert further_fields({**BODY, **harmless, **neutral}, frozenset()) == {}
-    for name, value in (
+    off = {"logprobs": False, "logit_bias": None, "best_of": 1, "ignore_eos": False}
+    assert further_fields({**BODY, **client, **neutral, **off}) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("min_p", 0.1),
+        ("repetition_penalty", 1.2),
+        ("reasoning_effort", "low"),
+        ("chat_template_kwargs", {"enable_thinking": False}),
+        ("structured_outputs", {"regex": "a"}),
+        ("guided_json", {"type": "object"}),
+        ("guided_regex", "(a+)+$"),
+        ("ignore_eos", True),
+        ("ignore_eos", 0),
+        ("min_tokens", 5),
+        ("bad_words", ["no"]),
+        ("best_of", 4),
         ("frequency_penalty", 0.5),
         ("logprobs", True),
         ("logit_bias", {"5": 1}),
         ("functions", []),
         ("audio", {"voice": "x"}),
         ("parallel_tool_calls", False),
-    ):
-        with pytest.raises(Refused, match=name):
-            further_fields({**BODY, name: value}, frozenset())
-        assert further_fields({**BODY, name: value}, frozenset({name})) == {name: value}
+        ("made_up", 1),
+        ("inputs", {}),
+    ],
+)
+def test_every_other_field_is_honoured_or_refused_by_name(name: str, value: object) -> None:
+    found = further_fields({**BODY, name: value})
+    assert found == {name: value}
+    check_honoured(found, frozenset({name}))
+    with pytest.raises(Refused, match=f"`{name}` is not supported") as raised:
+        check_honoured(found, frozenset())
+    assert (raised.value.problem.status, raised.value.problem.param) == (400, name)
+
+
+def test_conversations_are_counted_before_they_are_read() -> None:
+    many = {**BODY, "messages": BODY["messages"] * 3}
+    assert len(chat_body(many, 3).messages) == 3
+    with pytest.raises(Refused, match="more than 2 messages"):
+        chat_body(many, 2)
+    parts = {"role": "user", "content": [{"type": "text", "text": "x"}] * 10_001}
+    assert "parts" in refused({**BODY, "messages": [parts]}).message
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"tools": [_tool("add", {"type": "obj"})]}, "tools[0].function.parameters"),
+        ({"tools": [_tool("add", {"pattern": "(?=a)b"})]}, "tools[0].function.parameters"),
+        ({"response_format": _answer({"$ref": "#"})}, "response_format"),
+        ({"response_format": _answer({"pattern": r"(a)\1"})}, "response_format"),
+        ({"tools": [_tool(f"t{i}", {"enum": ["x" * 190_000]}) for i in range(6)]}, "tools[5]"),
+    ],
+)
+def test_schemas_that_cannot_be_used_are_refused(fields: dict[str, Any], param: str) -> None:
+    with pytest.raises(Refused) as raised:
+        asyncio.run(check_schemas(request(**fields)))
+    assert raised.value.problem.status == 400
+    assert str(raised.value.problem.param).startswith(param)
+    asyncio.run(check_schemas(request(tools=[TOOL])))
+    asyncio.run(check_schemas(request()))

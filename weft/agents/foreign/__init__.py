@@ -4,22 +4,18 @@ Knows no protocol: MCP servers and OpenAPI documents are read by packages of the
 """
 
 from weft.agents.foreign.effects import Effects, check_effects, effect_of
-from weft.agents.foreign.fit import TooMuchToCheck, misfit
 from weft.agents.foreign.naming import identifier, identifiers
-from weft.agents.foreign.schema import SchemaRefused, vetted
+from weft.agents.foreign.schema import vetted
 from weft.agents.foreign.secrets import Secrets
 from weft.agents.foreign.text import shown
 
 __all__ = [
     "Effects",
-    "SchemaRefused",
     "Secrets",
-    "TooMuchToCheck",
     "check_effects",
     "effect_of",
     "identifier",
     "identifiers",
-    "misfit",
     "shown",
     "vetted",
 ]

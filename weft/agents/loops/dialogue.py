@@ -5,6 +5,7 @@ Knows no tools: what a reply asks for is done elsewhere, and told here.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
@@ -91,7 +92,8 @@ class Dialogue:
         for _ in range(1 + CORRECTIONS):
             completion = await self._asked(context, form)
             try:
-                return read_reply(completion, form)
+                # In a thread: a value that is hard to check takes its time.
+                return await asyncio.to_thread(read_reply, completion, form)
             except ModelOutputError as error:
                 problem = str(error)
             context.log(f"the reply cannot be used: {problem}")

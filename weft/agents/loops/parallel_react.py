@@ -5,6 +5,7 @@ Knows the protocol of chat models with tools: calls, tool messages, answer.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -109,7 +110,8 @@ class _Talk:
                 return _Turn(completion.text, completion.tool_calls)
             self._conversation.say(Message("assistant", completion.text or NO_TEXT))
             try:
-                return _Turn(completion.text, value=_value(completion, self._schema))
+                value = await asyncio.to_thread(_value, completion, self._schema)
+                return _Turn(completion.text, value=value)
             except ModelOutputError as error:
                 problem = str(error)
             context.log(f"the reply cannot be used: {problem}")

@@ -14,13 +14,13 @@ from mcp.types import (
 )
 from pydantic_core import to_json
 
-from weft.agents.foreign import TooMuchToCheck, misfit, shown
+from weft.agents.foreign import shown
 from weft.agents.mcp.failure import LONGEST
 from weft.agents.mcp.listing import ServerTool
 from weft.core.errors import ToolLimitError, ToolRaised, ToolResultError
+from weft.validation import TooMuchToCheck, misfit
 
 _NO_TEXT: Final = "it says no more"
-_STEPS: Final = 1_000_000
 
 
 def value_of(
@@ -53,7 +53,7 @@ def _check(tool: ServerTool, value: object) -> None:
     name = tool.spec.name
     assert tool.output is not None
     try:
-        why = misfit(value, tool.output, _STEPS)
+        why = misfit(value, tool.output)
     except TooMuchToCheck as error:
         raise ToolLimitError(f"{name}: the result is too large to check: {error}") from error
     if why is not None:

@@ -9,9 +9,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weft.agents.foreign import Effects, SchemaRefused, effect_of, identifiers, shown, vetted
+from weft.agents.foreign import Effects, effect_of, identifiers, shown, vetted
 from weft.agents.foreign.schema import parts
 from weft.core.values import Effect, JsonSchema, ToolSpec
+from weft.validation import SchemaRefused
 
 _MAX_PARTS: Final = 10_000
 _MAX_NAME: Final = 128

@@ -10,7 +10,7 @@ from typing import Any, Final
 from mcp.types import CallToolResult
 from pydantic_core import from_json, to_json
 
-from weft.agents.foreign import TooMuchToCheck, identifier, misfit
+from weft.agents.foreign import identifier
 from weft.agents.mcp.answer import value_of
 from weft.agents.mcp.connection import Connection, Opener
 from weft.agents.mcp.failure import ConnectionLost
@@ -29,8 +29,8 @@ from weft.core.errors import (
     ToolRaised,
 )
 from weft.core.values import ToolSpec
+from weft.validation import TooMuchToCheck, misfit_async
 
-_STEPS: Final = 50_000
 _SHOWN: Final = 5
 
 
@@ -98,7 +98,7 @@ class McpTools:
     async def _call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         connection = await self._connection()
         tool = self._tool(name)
-        sent = _checked(tool.spec, arguments)
+        sent = await _checked(tool.spec, arguments)
         try:
             result = await self._answer(connection, tool, sent, context)
         except ConnectionLost as lost:
@@ -173,11 +173,11 @@ def _left_out(refused: Mapping[str, str]) -> str:
     return f"left out, for they cannot be used: {', '.join(some)}{more}"
 
 
-def _checked(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
+async def _checked(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """`arguments` as plain data that fits. Raises: `ToolArgumentError`."""
     try:
         plain: dict[str, Any] = from_json(to_json(dict(arguments)), allow_inf_nan=False)
-        why = misfit(plain, spec.parameters, _STEPS)
+        why = await misfit_async(plain, spec.parameters)
     except (ValueError, TooMuchToCheck) as error:
         raise ToolArgumentError(f"{spec.name}: JSON cannot hold this: {error}") from error
     if why is not None:

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from weft.agents.foreign import Secrets, TooMuchToCheck, misfit, shown
+from weft.agents.foreign import Secrets, shown
 from weft.agents.openapi.media import is_json, kind_of
 from weft.agents.openapi.network import HttpAnswer
 from weft.agents.openapi.operation import Operation
 from weft.agents.openapi.responses import Response
 from weft.core.errors import NotDone, ToolRaised, ToolResultError
+from weft.validation import TooMuchToCheck, misfit
 
 _SHOWN: Final = 300
 _REFUSED: Final = frozenset({400, 401, 403, 404, 405, 406, 413, 415, 422, 429})

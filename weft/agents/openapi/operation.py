@@ -10,16 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from weft.agents.foreign import SchemaRefused, effect_of, shown, vetted
+from weft.agents.foreign import effect_of, shown, vetted
 from weft.agents.openapi.document import ApiDocument
 from weft.agents.openapi.media import is_json
 from weft.agents.openapi.options import OpenApiOptions
 from weft.agents.openapi.parameter import Parameter, parameters_of
 from weft.agents.openapi.responses import Responses, responses_of
-from weft.agents.openapi.schema import MAX_PARTS, SchemaWriter
+from weft.agents.openapi.schema import SchemaWriter
 from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import BuildError
 from weft.core.values import Effect, ToolSpec
+from weft.validation import SchemaRefused
 
 READING: Final = frozenset({"GET", "HEAD"})
 KEY_HEADER: Final = "Idempotency-Key"
@@ -161,7 +162,7 @@ def _read(document: ApiDocument, found: Found, name: str, version: str) -> Opera
     definitions = writer.definitions()
     schema |= {"$defs": definitions} if definitions else {}
     responses = responses_of(document, declared.get("responses", {}))
-    arguments = vetted(schema, most_parts=MAX_PARTS)
+    arguments = vetted(schema)
     spec = ToolSpec(
         name, _description(declared, found), arguments, responses.result(), version=version
     )

@@ -12,7 +12,6 @@ from urllib.parse import quote, unquote
 
 from pydantic_core import from_json, to_json
 
-from weft.agents.foreign import misfit
 from weft.agents.openapi.address import Origin
 from weft.agents.openapi.credentials import Keys
 from weft.agents.openapi.network import HttpRequest
@@ -20,6 +19,7 @@ from weft.agents.openapi.operation import KEY_HEADER, READING, Operation
 from weft.agents.openapi.parameter import Parameter
 from weft.core.errors import ToolArgumentError
 from weft.core.idempotency import current_key, idempotency_key
+from weft.validation import misfit
 
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 

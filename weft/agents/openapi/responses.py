@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weft.agents.foreign import SchemaRefused, vetted
+from weft.agents.foreign import vetted
 from weft.agents.openapi.document import ApiDocument
 from weft.agents.openapi.media import is_json
-from weft.agents.openapi.schema import MAX_PARTS, SchemaWriter
+from weft.agents.openapi.schema import SchemaWriter
 from weft.core.errors import BuildError
 from weft.core.values import JsonSchema
+from weft.validation import SchemaRefused
 
 _TEXT: Final = {"type": "string"}
 _NOTHING: Final = {"type": "null"}
@@ -103,6 +104,6 @@ def _checked(document: ApiDocument, schema: Any, only: bool) -> Response:
         if not isinstance(written, Mapping):
             return Response(None, only)
         whole = {**written, "$defs": definitions} if definitions else written
-        return Response(vetted(whole, most_parts=MAX_PARTS), only)
+        return Response(vetted(whole), only)
     except SchemaRefused as error:
         return Response(None, only, str(error))

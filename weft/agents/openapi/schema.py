@@ -21,8 +21,6 @@ _PARTS: Final = frozenset(
     )
 )
 _LATER: Final = frozenset(("$defs", "definitions"))
-MAX_PARTS: Final = 10_000
-"""Of all schemas of an operation's arguments, or of one answer, with what they refer to."""
 
 
 class SchemaWriter:

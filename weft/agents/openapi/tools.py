@@ -122,14 +122,15 @@ class OpenApiTools:
         self, endpoint: _Endpoint, arguments: Mapping[str, Any], repeatable: bool
     ) -> Any:
         operation = endpoint.operation
-        given, keys = checked(operation, arguments), open_locks(endpoint.locks)
+        # In threads, both checks: a large value, or one that is hard to check, takes its time.
+        given = await asyncio.to_thread(checked, operation, arguments)
+        keys = open_locks(endpoint.locks)
         request = written(operation, endpoint.origin, endpoint.base, given, keys)
         exchange = self._exchange(endpoint.origin)
         answer = await exchange.answer(request, repeatable=repeatable)
         if not 200 <= answer.status < 300:
             again = repeatable and answer.status in _LATER
             raise failure_of(operation, answer, keys.secrets, retryable=again)
-        # In a thread: a large answer, or one that is hard to check, would hold up the loop.
         return await in_thread(
             lambda: value_of(operation, answer, keys.secrets), operation.spec.name
         )

@@ -214,7 +214,8 @@ class Capabilities:
     `adapters` are LoRA adapters that a request may name instead of the model. `metrics`: the server
     counts its running requests and cached tokens where the client can read them. `stop_token_ids`,
     `placement`: requests may have them. `top_logprobs`: at most so many. `layouts` of concurrent
-    attention that a group may have.
+    attention that a group may have. `extra_fields`: further fields that `ModelRequest.extra` may
+    have, all of which it honours.
     """
 
     streaming: bool = True
@@ -235,6 +236,7 @@ class Capabilities:
     layouts: tuple[Layout, ...] = ()
     adapters: tuple[str, ...] = ()
     max_context_tokens: int | None = None
+    extra_fields: frozenset[str] = frozenset()
 
 
 class ModelClient(Protocol):

@@ -34,4 +34,5 @@ async def common(clients: Iterable[ModelClient]) -> Capabilities:
         layouts=tuple(layouts),
         adapters=tuple(adapters),
         max_context_tokens=min(contexts, default=None),
+        extra_fields=frozenset.intersection(*(each.extra_fields for each in found)),
     )

@@ -41,4 +41,5 @@ def intersection(found: Sequence[Capabilities]) -> Capabilities:
             each for each in first.adapters if all(each in one.adapters for one in others)
         ),
         max_context_tokens=min(contexts, default=None),
+        extra_fields=frozenset.intersection(*(one.extra_fields for one in found)),
     )

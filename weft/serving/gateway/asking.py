@@ -80,9 +80,7 @@ def _schema(body: ChatBody) -> JsonSchema | None:
     wanted = body.response_format
     if wanted is None or wanted.type == "text":
         return None
-    if wanted.json_schema is None or wanted.json_schema.json_schema is None:
-        return _ANY_OBJECT
-    return wanted.json_schema.json_schema
+    return _ANY_OBJECT if wanted.json_schema is None else wanted.json_schema.json_schema
 
 
 def _tools(body: ChatBody) -> tuple[tuple[ToolSpec, ...], ToolChoice]:

@@ -1,12 +1,11 @@
 """The body of a chat completion request, as OpenAI's protocol has it. Knows no models.
 
-Fields that are not here are ignored, as OpenAI does. Those of `UNSUPPORTED` are refused, for an
-answer that ignores them would not be the answer that was asked for.
+What becomes of fields that `ChatBody` does not have is said in `weft.serving.gateway.fields`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -16,21 +15,9 @@ from weft.serving.gateway.problem import Refused, bad_request
 
 Text = Annotated[str, Field(min_length=1, max_length=512)]
 Count = Annotated[int, Field(ge=1)]
-
-UNSUPPORTED: Mapping[str, tuple[object, ...]] = {
-    "audio": (),
-    "frequency_penalty": (0,),
-    "function_call": (),
-    "functions": (),
-    "logit_bias": ({},),
-    "logprobs": (False,),
-    "modalities": (["text"],),
-    "parallel_tool_calls": (True,),
-    "presence_penalty": (0,),
-    "top_logprobs": (0,),
-    "web_search_options": (),
-}
-"""Fields that change what is answered, and the values with which they do not. Null never does."""
+ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
+_MOST_PARTS = 10_000
+"""Pieces of content and tool calls in all messages together."""
 
 
 class _Part(BaseModel):
@@ -100,7 +87,7 @@ class ChatMessage(_Part):
 class OfferedFunction(_Part):
     """A function that the model may call."""
 
-    name: Text
+    name: ToolName
     description: str | None = None
     parameters: dict[str, Any] | None = None
 
@@ -129,7 +116,7 @@ class AnswerSchema(_Part):
     """A JSON Schema of the answer."""
 
     name: str = "answer"
-    json_schema: dict[str, Any] | None = Field(default=None, alias="schema")
+    json_schema: dict[str, Any] = Field(alias="schema")
 
 
 class AnswerFormat(_Part):
@@ -174,14 +161,32 @@ class ChatBody(_Part):
     response_format: AnswerFormat | None = None
 
 
-def chat_body(raw: object) -> ChatBody:
+def chat_body(raw: object, most_messages: int | None = None) -> ChatBody:
     """The checked body. Raises: `Refused` with 400, which names the field."""
     if not isinstance(raw, dict):
         raise bad_request("the body is not a JSON object")
+    _check_counts(raw.get("messages"), most_messages)
     try:
         return ChatBody.model_validate(raw)
     except ValidationError as error:
         raise _refused(error) from None
+
+
+def _check_counts(messages: object, most_messages: int | None) -> None:
+    """Refuse what would take long to read, before it is read."""
+    if not isinstance(messages, list):
+        return
+    if most_messages is not None and len(messages) > most_messages:
+        raise bad_request(f"more than {most_messages:,} messages", "messages")
+    if sum(_parts(messages)) > _MOST_PARTS:
+        raise bad_request(f"messages of more than {_MOST_PARTS:,} parts", "messages")
+
+
+def _parts(messages: list[object]) -> Iterator[int]:
+    for message in messages:
+        for field in ("content", "tool_calls") if isinstance(message, dict) else ():
+            found = message.get(field)
+            yield len(found) if isinstance(found, list) else 0
 
 
 def _refused(error: ValidationError) -> Refused:
@@ -196,15 +201,3 @@ def _refused(error: ValidationError) -> Refused:
         elif step.isidentifier() and step.islower() and step != "str":
             param += f".{step}" if param else step
     return bad_request(f"`{param}`: {first['msg']}", param or None, "invalid_value")
-
-
-def further_fields(raw: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """The fields of `raw` that a model knows beyond the protocol's.
-
-    Raises: `Refused` with 400 for a field of `UNSUPPORTED` that it does not know.
-    """
-    for name, neutral in UNSUPPORTED.items():
-        value = raw.get(name)
-        if value is not None and value not in neutral and name not in known:
-            raise bad_request(f"`{name}` is not supported by this model", name, "unsupported")
-    return {name: raw[name] for name in known if raw.get(name) is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -12,14 +13,16 @@ from starlette.types import Receive, Scope, Send
 from weft.serving.gateway.admission import Admission
 from weft.serving.gateway.answering import Answering, Asked
 from weft.serving.gateway.asking import requests_of
-from weft.serving.gateway.body import ChatBody, chat_body, further_fields
+from weft.serving.gateway.body import ChatBody, chat_body
 from weft.serving.gateway.decoder import named_decoder
 from weft.serving.gateway.exchange import Exchange
+from weft.serving.gateway.fields import check_honoured, further_fields
 from weft.serving.gateway.metrics import Metrics
 from weft.serving.gateway.options import GatewayOptions
 from weft.serving.gateway.problem import Problem, Refused, bad_request, problem_of
 from weft.serving.gateway.reading import read_json
 from weft.serving.gateway.response import Response
+from weft.serving.gateway.schemas import check_schemas
 from weft.serving.gateway.served import Served
 from weft.serving.gateway.wanted import while_wanted
 
@@ -62,15 +65,17 @@ class ChatEndpoint:
         raw = await read_json(
             receive, headers, self._options.max_body_bytes, self._options.body_timeout_s
         )
-        body = chat_body(raw)
+        body = chat_body(raw, self._options.max_messages)
         served = served_model(self._models, body.model)
         exchange.model = served.name
-        self._check(body)
-        extra = further_fields({**raw, "stream": bool(body.stream)}, served.fields)
+        if (body.n or 1) > self._options.max_choices:
+            raise bad_request(f"more than {self._options.max_choices} choices", "n")
+        extra = await _extra(raw, body, served)
         if served.runs:
             extra["began"] = exchange.runs.append
         options = body.stream_options
         requests = requests_of(body, extra, timeout_s, await named_decoder(body.decode))
+        await check_schemas(requests[0])
         served.check(requests[0])
         return Asked(
             served,
@@ -81,12 +86,6 @@ class ChatEndpoint:
             bool(options and options.include_usage),
         )
 
-    def _check(self, body: ChatBody) -> None:
-        if len(body.messages) > self._options.max_messages:
-            raise bad_request(f"more than {self._options.max_messages:,} messages", "messages")
-        if (body.n or 1) > self._options.max_choices:
-            raise bad_request(f"more than {self._options.max_choices} choices", "n")
-
 
 def served_model(models: Mapping[str, Served], name: str) -> Served:
     """The model of that name. Raises: `Refused` with 404."""
@@ -95,6 +94,18 @@ def served_model(models: Mapping[str, Served], name: str) -> Served:
     there = ", ".join(models)
     message = f"there is no model {name[:_LONGEST_NAME]!r}; there is: {there}"
     raise Refused(Problem(404, message, code="model_not_found", param="model"))
+
+
+async def _extra(raw: Mapping[str, Any], body: ChatBody, served: Served) -> dict[str, Any]:
+    """The further fields that go to the model. Raises: `Refused`; what asking the model raises."""
+    extra = further_fields(raw)
+    honoured = served.fields
+    if not extra.keys() <= honoured:
+        honoured |= (await served.client.capabilities()).extra_fields
+    check_honoured(extra, honoured)
+    if "stream" in served.fields:
+        extra["stream"] = bool(body.stream)
+    return extra
 
 
 def _timeout_s(header: str | None, longest_s: float) -> float:

@@ -14,6 +14,7 @@ from starlette.types import Message, Receive
 from weft.serving.gateway.problem import Problem, Refused, bad_request
 
 _DEEPEST = 64
+_MOST_VALUES = 200_000
 _LARGE_BYTES = 256 * 1024
 _DISCARDED_TIMES = 8
 
@@ -79,8 +80,11 @@ def _refuse(constant: str) -> NoReturn:
 
 def _check(value: Any) -> None:
     """Refuse what no text can hold, and depths that would trouble whoever walks through them."""
-    level = [value]
+    level, count = [value], 0
     for _ in range(_DEEPEST):
+        count += len(level)
+        if count > _MOST_VALUES:
+            raise bad_request(f"the body holds more than {_MOST_VALUES:,} values")
         for item in level:
             if isinstance(item, str) and not item.isascii():
                 _check_text(item)

@@ -37,7 +37,6 @@ from weft.serving.local.worker_group import Worker
 Speculate = Callable[[DecodeSpec, Asked], Speculation | None]
 """The drafts of one sequence, by the decoder that is asked for; None: plain decoding."""
 _Beginning = tuple[list[int], list[int], list[int]]
-_EXTRA = frozenset({"ignore_eos"})
 
 
 class Intake:
@@ -62,7 +61,7 @@ class Intake:
         """Raises: `ModelRequestError` for a request that this model cannot answer as it is."""
         request = ticket.request
         _check(request)
-        prompt = prompt_of(request, self._vocabulary)
+        prompt = prompt_of(request, self._vocabulary, self._context_tokens)
         if not request.placement:
             return self._row(ticket, prompt, self._room(len(prompt)))
         placement = Placement(request.placement)
@@ -105,7 +104,7 @@ class Intake:
         _check(request)
         encode = self._vocabulary.encode_plain
         others, own = encode(request.attention.others), encode(request.attention.own)
-        return prompt_of(request, self._vocabulary), others, own
+        return prompt_of(request, self._vocabulary, self._context_tokens), others, own
 
     def _row(
         self,
@@ -164,7 +163,7 @@ def _label(request: ModelRequest) -> str:
 
 
 def _check(request: ModelRequest) -> None:
-    check_request(request, _EXTRA)
+    check_request(request)
     _check_attention(request)
 
 

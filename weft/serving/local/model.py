@@ -18,7 +18,7 @@ from weft.serving.deadline import Deadline
 from weft.serving.local.diffusion.refusals import check_possible as check_diffusion
 from weft.serving.local.failure import converted
 from weft.serving.local.gathering import Gathering
-from weft.serving.local.options import LocalOptions
+from weft.serving.local.options import EXTRA_FIELDS, LocalOptions
 from weft.serving.local.ticket import Ticket
 from weft.serving.local.worker import Worker
 from weft.serving.weights import locate
@@ -99,6 +99,7 @@ class LocalModel:
                 continuation=True,
                 stop_token_ids=True,
                 max_context_tokens=self._context_tokens(),
+                extra_fields=EXTRA_FIELDS,
             )
         return Capabilities(
             structured_output=True,
@@ -114,6 +115,7 @@ class LocalModel:
             placement=True,
             layouts=_layouts(self.path),
             max_context_tokens=self._context_tokens(),
+            extra_fields=EXTRA_FIELDS,
         )
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:

@@ -10,6 +10,9 @@ from weft.decoding.diffusion.guard.moderation import Moderator
 from weft.decoding.diffusion.guard.priors import PriorLimits
 from weft.decoding.network.options import NetworkOptions, check_size
 
+EXTRA_FIELDS = frozenset({"ignore_eos"})
+"""Further fields of requests that local models honour."""
+
 
 @dataclass(frozen=True, slots=True)
 class LocalOptions(NetworkOptions):

@@ -13,6 +13,8 @@ from weft.core.errors import ModelRequestError
 from weft.core.ports.model import ModelRequest, Sampling
 from weft.decoding.network.network import Habits
 from weft.decoding.speculative.law import Shaping
+from weft.serving.local.options import EXTRA_FIELDS
+from weft.serving.local.tokens import TOO_LONG_HINT
 from weft.serving.local.vocabulary import Vocabulary
 
 T = TypeVar("T")
@@ -39,10 +41,13 @@ def shaping_of(sampling: Sampling, habits: Habits) -> Shaping:
     )
 
 
-def prompt_of(request: ModelRequest, vocabulary: Vocabulary) -> list[int]:
-    """Token ids. Raises: `ModelRequestError` for one that the model does not have."""
+def prompt_of(request: ModelRequest, vocabulary: Vocabulary, context_tokens: int) -> list[int]:
+    """Token ids. Raises: `ModelRequestError` for one that the model does not have.
+
+    A conversation that can be seen to exceed the context is refused before it is tokenized.
+    """
     prompt = list(request.prompt_token_ids)
-    prompt = prompt or vocabulary.encode_chat(request.messages, request.continues)
+    prompt = prompt or vocabulary.encode_chat(request.messages, request.continues, context_tokens)
     strange = [token for token in prompt if not 0 <= token < vocabulary.size]
     if strange:
         raise ModelRequestError(
@@ -56,16 +61,13 @@ def room_after(tokens: int, context_tokens: int) -> int:
     if tokens >= context_tokens:
         raise ModelRequestError(
             f"the prompt has {tokens} tokens; with an answer it must fit into {context_tokens}",
-            hint="shorten the prompt or split it over several calls",
+            hint=TOO_LONG_HINT,
         )
     return context_tokens - tokens
 
 
-def check_request(request: ModelRequest, extra: frozenset[str]) -> None:
-    """Check what no model could answer; `extra` fields are understood.
-
-    Raises: `ModelRequestError`.
-    """
+def check_request(request: ModelRequest) -> None:
+    """Check what no model could answer. Raises: `ModelRequestError`."""
     check_sampling(request.sampling)
     stops = request.sampling.stop or request.sampling.stop_token_ids
     if (request.schema is not None or request.grammar is not None) and stops:
@@ -73,11 +75,14 @@ def check_request(request: ModelRequest, extra: frozenset[str]) -> None:
             "a schema or grammar and stop strings or tokens exclude one another",
             hint="it already says where the answer ends",
         )
-    unknown = sorted(set(request.extra) - extra)
+    unknown = sorted(set(request.extra) - EXTRA_FIELDS)
     if unknown:
+        there = ", ".join(sorted(EXTRA_FIELDS))
         raise ModelRequestError(
-            f"a local model does not know extra {unknown[0]!r}", hint=f"it knows {sorted(extra)}"
+            f"a local model does not know extra {unknown[0]!r}", hint=f"it knows {there}"
         )
+    if not isinstance(request.extra.get("ignore_eos", False), bool):
+        raise ModelRequestError("ignore_eos is true or false")
 
 
 def check_sampling(sampling: Sampling) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tokenizers.models import BPE
 from transformers import AutoTokenizer
 
 from weft.core.errors import ModelRequestError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _WORDS_LOOKED_AT: Final = 1000
 _LONGEST_WORD: Final = 40
+TOO_LONG_HINT: Final = "shorten the prompt or split it over several calls"
 
 
 class Tokens:
@@ -35,6 +37,7 @@ class Tokens:
         self._ids = {spelling: token for token, spelling in self._added.items()}
         self._marks = re.compile("|".join(map(re.escape, reversed(marks))) or r"(?!)")
         self._plain = PlainText()
+        self._most_chars = _most_chars(tokenizer)
 
     @classmethod
     def read(cls, path: Path) -> Tokens:
@@ -47,7 +50,10 @@ class Tokens:
         Raises: `ModelRequestError` for a text that the tokenizer has no tokens for.
         """
         try:
-            found = self._tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
+            # Other than `encode`, this lets other threads run meanwhile.
+            found = self._tokenizer.backend_tokenizer.encode_batch_fast(
+                [text], add_special_tokens=False
+            )[0]
         except Exception as error:  # the library raises nothing more exact
             reason = self._unread(text) or str(error)
             raise ModelRequestError(
@@ -61,7 +67,9 @@ class Tokens:
         words = self._marks.sub(" ", text).split(maxsplit=_WORDS_LOOKED_AT)
         for word in words[:_WORDS_LOOKED_AT]:
             try:
-                self._tokenizer.backend_tokenizer.encode(word, add_special_tokens=False)
+                self._tokenizer.backend_tokenizer.encode_batch_fast(
+                    [word], add_special_tokens=False
+                )
             except Exception:  # noqa: BLE001 - the library raises nothing more exact
                 return f"no tokens for {word[:_LONGEST_WORD]!r}"
         return ""
@@ -73,9 +81,15 @@ class Tokens:
         """
         return list(self._plain.encode(text, self._tokenized))
 
-    def encode_chat(self, messages: Sequence[Message], unfinished: bool = False) -> list[int]:
+    def encode_chat(
+        self,
+        messages: Sequence[Message],
+        unfinished: bool = False,
+        most_tokens: int | None = None,
+    ) -> list[int]:
         """The prompt of a conversation, with the opening of the answer; `unfinished`: that is the
-        last message, which is left open.
+        last message, which is left open. `most_tokens`: a text that is certainly longer is refused
+        without tokenizing it.
 
         A special token that is spelt out in a message is broken up, so that what a tool or a user
         wrote cannot pose as another role.
@@ -96,7 +110,19 @@ class Tokens:
             Exception
         ) as error:  # a template is the model author's program: it may raise anything
             raise ModelRequestError(f"the chat template refuses these messages: {error}") from error
-        return self.encode(text + begun)
+        text += begun
+        if most_tokens is not None:
+            self._check_length(text, most_tokens)
+        return self.encode(text)
+
+    def _check_length(self, text: str, most_tokens: int) -> None:
+        """Raises: `ModelRequestError` for more characters than so many tokens can spell."""
+        if self._most_chars is not None and len(text) > self._most_chars * most_tokens:
+            raise ModelRequestError(
+                f"the prompt has {len(text):,} characters, which are more than"
+                f" {most_tokens} tokens; with an answer it must fit into {most_tokens}",
+                hint=TOO_LONG_HINT,
+            )
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """The text of `token_ids`, special tokens spelt out.
@@ -137,3 +163,16 @@ class Tokens:
                 for call in message.tool_calls
             ]
         return turn
+
+
+def _most_chars(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """How many characters a token spells at most; None where tokens may stand for any number.
+
+    Byte-pair encoding without a normalizer loses no character, unless it has an unknown token.
+    """
+    backend = tokenizer.backend_tokenizer
+    model = backend.model
+    lossless = isinstance(model, BPE) and (model.unk_token is None or model.byte_fallback)
+    if not lossless or backend.normalizer is not None:
+        return None
+    return max(map(len, tokenizer.get_vocab()), default=1)

@@ -13,7 +13,6 @@ from weft.serving.openai.drafted import speculated
 from weft.serving.openai.price import Price
 from weft.serving.openai.speech import Speech
 from weft.serving.openai.toolcalls import ToolCalls
-from weft.serving.structured import parse_output
 from weft.serving.text import FoundCall, Piece, Splitter
 
 _DONE = b"[DONE]"
@@ -104,9 +103,9 @@ class Answer:
     def completion(self) -> Completion:
         """The whole answer; call `finish` before.
 
-        Raises: `ModelOutputError` when it does not fit the request's schema, has no call where one
-        is required, or the model refused; `ModelUnavailable` when the server gave the answer up;
-        `ModelRequestError` when a content filter cut it.
+        Whether it fits the request's schema is for the caller to check. Raises: `ModelOutputError`
+        when it has no call where one is required, or the model refused; `ModelUnavailable` when the
+        server gave the answer up; `ModelRequestError` when a content filter cut it.
         """
         speech, calls = self._speech, self._calls.calls()
         text = speech.text
@@ -116,8 +115,6 @@ class Answer:
             raise ModelOutputError(f"the model refused: {refusal[:200]}")
         if self._request.tools and self._request.tool_choice == "required" and not calls:
             raise ModelOutputError("the model called no tool, although a call was required")
-        if self._request.schema is not None and not calls:
-            parse_output(text, self._request.schema)
         usage = self._spent()
         return Completion(
             text,

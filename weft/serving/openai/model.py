@@ -34,6 +34,7 @@ from weft.serving.openai.server import (
     recognise,
     vllm_version,
 )
+from weft.serving.structured import parse_output
 from weft.serving.text import FormatName, ReasoningStyle
 
 if TYPE_CHECKING:
@@ -143,7 +144,10 @@ class OpenAIModel:
                         break
             for delta in answer.finish():
                 yield delta
-            yield answer.completion()
+            completion = answer.completion()
+            if request.schema is not None and not completion.tool_calls:
+                await parse_output(completion.text, request.schema)
+            yield completion
 
     async def metrics(self) -> ServerMetrics:
         """What the server counts, as of now.

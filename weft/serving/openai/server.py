@@ -28,6 +28,14 @@ _OWNERS: Mapping[str, Kind] = {
 SELF_HOSTED: frozenset[Kind] = frozenset({"vllm", "sglang", "llamacpp"})
 # Older ones take the field that carries a grammar for one they do not know, and leave it unread.
 _GRAMMARS_SINCE = (0, 12)
+_PROTOCOL = frozenset({"frequency_penalty", "logit_bias", "presence_penalty"})
+_SAMPLING = frozenset({"min_p", "repetition_penalty", "ignore_eos", "min_tokens"})
+_EXTENSIONS: Mapping[Kind, frozenset[str]] = {
+    "vllm": _SAMPLING | {"bad_words", "chat_template_kwargs", "reasoning_effort"},
+    "sglang": _SAMPLING | {"chat_template_kwargs", "reasoning_effort"},
+    "llamacpp": frozenset({"min_p", "ignore_eos", "chat_template_kwargs"}),
+    "openai": frozenset({"reasoning_effort", "verbosity"}),
+}
 # What OpenAI allows, and vLLM unless it is started with another `--max-logprobs`.
 _TOP_LOGPROBS = 20
 _NUMBERS = re.compile(r"v?(\d{1,6})\.(\d{1,6})")
@@ -101,6 +109,7 @@ class Server:
             top_logprobs=_TOP_LOGPROBS if self.kind in {"vllm", "openai"} else 0,
             adapters=self.adapters,
             max_context_tokens=self.max_context_tokens,
+            extra_fields=_PROTOCOL | _EXTENSIONS.get(self.kind, frozenset()),
         )
 
     def _filling(self, priority: bool) -> Capabilities:

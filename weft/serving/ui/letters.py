@@ -10,9 +10,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-from referencing import Registry
 from starlette.requests import Request
 
 from weft.core.events import HumanAsked
@@ -23,6 +20,7 @@ from weft.serving.ui.asked import run_of
 from weft.serving.ui.effects import Effects
 from weft.serving.ui.problem import Refused
 from weft.serving.ui.reply import Reply
+from weft.validation import SchemaRefused, TooMuchToCheck, misfit
 
 _MOST_BYTES: Final = 256 * 1024
 _LONGEST_NODE: Final = 4_096
@@ -76,19 +74,19 @@ class Letters:
             or found.record.node != node
         ):
             raise Refused(409, "nobody asks that", "the page may be older than the run: reload it")
-        misfit = _misfit(body["value"], found.record.schema)
-        if misfit:
-            raise Refused(422, f"the answer does not fit: {misfit[:_LONGEST_MESSAGE]}")
+        why = _misfit(body["value"], found.record.schema)
+        if why:
+            raise Refused(422, f"the answer does not fit: {why[:_LONGEST_MESSAGE]}")
 
 
 def _misfit(value: object, schema: JsonSchema) -> str:
-    """Why `value` does not fit, or the empty text. No other server is asked for a schema."""
-    validator = Draft202012Validator(schema, registry=Registry())
+    """Why `value` does not fit, or the empty text."""
     try:
-        found = best_match(validator.iter_errors(value))
-    except Exception as error:  # noqa: BLE001 - a schema may be wrong in any way
-        return f"the question's schema cannot be read: {type(error).__name__}"
-    return "" if found is None else found.message
+        return misfit(value, schema) or ""
+    except SchemaRefused as error:
+        return f"the question's schema cannot be used: {error}"
+    except TooMuchToCheck as error:
+        return str(error)
 
 
 def _node(body: Mapping[str, Any]) -> NodeId | None:

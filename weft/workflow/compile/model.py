@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.agents.foreign import TooMuchToCheck, misfit
 from weft.core.errors import JoinUnsatisfied, ModelOutputError
 from weft.core.ids import item
 from weft.core.ports import Delta, ModelRequest, Sampling, Startable, TextDelta, complete
@@ -19,8 +18,9 @@ from weft.workflow.decoders import decoder_of
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.expressions import template, value_template
 from weft.workflow.thought_model import ThoughtModel
-from weft.workflow.typed_answer import parsed, read_json
+from weft.workflow.typed_answer import parsed_async, read_json
 from weft.workflow.unit import Unit
+from weft.workflow.values import violation_async
 
 _NEXT_SEED = 1_000_003
 """How far the seeds of two attempts of one node are apart."""
@@ -85,7 +85,7 @@ class _Ask:
             completion = await complete(client, request, show)
             context.spend(completion.usage)
             context.decoded(completion.decoding)
-            return self._value(completion, request.tools)
+            return await self._value(completion, request.tools)
 
         return work
 
@@ -121,11 +121,11 @@ class _Ask:
             timeout_s=_later(context.time_left()),
         )
 
-    def _value(self, completion: Completion, tools: tuple[ToolSpec, ...]) -> Any:
+    async def _value(self, completion: Completion, tools: tuple[ToolSpec, ...]) -> Any:
         if tools:
-            return {"text": completion.text, "tool_calls": _calls(completion, tools)}
+            return {"text": completion.text, "tool_calls": await _calls(completion, tools)}
         cut_off = completion.finish_reason == "length"
-        return parsed(completion.text, self._step.output_schema, cut_off=cut_off)
+        return await parsed_async(completion.text, self._step.output_schema, cut_off=cut_off)
 
 
 def seed_of(first: int, context: NodeContext) -> int:
@@ -144,7 +144,7 @@ def _later(left_s: float | None) -> float | None:
     return None if left_s is None else left_s + _GRACE_S
 
 
-def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Mapping[str, Any]]:
+async def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Mapping[str, Any]]:
     specs = {spec.name: spec for spec in tools}
     calls: list[Mapping[str, Any]] = []
     for call in completion.tool_calls:
@@ -152,10 +152,7 @@ def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Mapping[
             there = ", ".join(specs)
             raise ModelOutputError(f"the model calls {call.name!r}", hint=f"there is: {there}")
         arguments = read_json(call.arguments or "{}", f"what {call.name} is called with")
-        try:
-            why = misfit(arguments, specs[call.name].parameters)
-        except TooMuchToCheck as error:
-            why = str(error)
+        why = await violation_async(arguments, specs[call.name].parameters)
         if why is not None:
             raise ModelOutputError(f"the model calls {call.name} wrongly: {why}")
         calls.append({"name": call.name, "arguments": arguments})

@@ -5,14 +5,13 @@ Says whether a schema is one; knows nothing of the values that are checked again
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 from pydantic import AfterValidator, BeforeValidator, JsonValue, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
+
+from weft.validation import SchemaRefused, compile_schema
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 
@@ -47,65 +46,17 @@ def _shorten(schema: dict[str, Any]) -> str | list[str] | dict[str, Any]:
 
 
 def _check(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if "$id" in schema:  # it is embedded in others, where it would change what references mean
+        why = "$id is not supported: use $ref with #/$defs/..."
+        raise PydanticCustomError("schema", "{why}", {"why": why, "where": []})
     try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        where = list(error.absolute_path)
-        if where and where[-1] == "type":
-            _refuse_type(str(error.instance), where)
-        raise PydanticCustomError(
-            "schema", "not a JSON Schema: {why}", {"why": error.message, "where": where}
-        ) from error
-    for key, value in _strings(schema):
-        why = _objection(key, value, schema)
-        if why is not None:
-            raise PydanticCustomError("schema", "{why}", {"why": why, "where": []})
+        compile_schema(schema)
+    except SchemaRefused as error:
+        where = list(error.place)
+        if where and where[-1] == "type" and isinstance(error.found, str):
+            _refuse_type(error.found, where)
+        raise PydanticCustomError("schema", "{why}", {"why": str(error), "where": where}) from error
     return schema
-
-
-def _strings(schema: JsonValue) -> Iterator[tuple[str, str]]:
-    """All keys with texts in it."""
-    if isinstance(schema, dict):
-        for key, value in schema.items():
-            if isinstance(value, str):
-                yield key, value
-            elif key == "patternProperties" and isinstance(value, dict):
-                yield from (("pattern", pattern) for pattern in value)
-            yield from _strings(value)
-    elif isinstance(schema, list):
-        for value in schema:
-            yield from _strings(value)
-
-
-def _objection(key: str, value: str, root: dict[str, JsonValue]) -> str | None:
-    """What is wrong with a text in a schema that its own schema does not tell."""
-    if key in ("$id", "$anchor", "$dynamicAnchor", "$dynamicRef"):
-        return f"{key} is not supported: use $ref with #/$defs/..."
-    if key == "$ref" and not value.startswith("#"):
-        return f"$ref {value!r} leaves the document"
-    if key == "$ref" and not _exists(value, root):
-        return f"$ref {value!r} leads nowhere"
-    if key == "pattern":
-        try:
-            re.compile(value)
-        except (re.error, RecursionError, OverflowError) as error:
-            return f"the pattern {value!r} is no regular expression: {error}"
-    return None
-
-
-def _exists(reference: str, root: JsonValue) -> bool:
-    if reference != "#" and not reference.startswith("#/"):
-        return False
-    for step in reference.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(root, list):
-            name = name if name.isdecimal() and int(name) < len(root) else ""
-            root = root[int(name)] if name else None
-        else:
-            root = root.get(name) if isinstance(root, dict) else None
-        if root is None:
-            return False
-    return True
 
 
 SchemaSpec = Annotated[

@@ -42,7 +42,6 @@ from weft.serving.local.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from weft.decoding.diffusion.models.loading import DiffusionModel
 
-_EXTRA = frozenset({"ignore_eos"})
 _LOOKED_AT = 32
 """Slots."""
 
@@ -65,10 +64,10 @@ class DiffusionIntake:
         """Raises: `ModelRequestError` and `CapabilityError` for what this model cannot answer."""
         request = ticket.request
         check_possible(request)
-        check_request(request, _EXTRA)
+        check_request(request)
         if self._options.priors is not None and request.schema is not None:
             self._options.priors.check_schema(request.schema)
-        prompt = prompt_of(request, self._vocabulary)
+        prompt = prompt_of(request, self._vocabulary, self._model.network.context_tokens)
         self._check_prompt(prompt)
         room = room_after(len(prompt), self._model.network.context_tokens)
         most = min(given(request.sampling.max_tokens, self._options.default_max_tokens), room)

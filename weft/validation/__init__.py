@@ -1,0 +1,25 @@
+"""JSON values checked against JSON Schemas (draft 2020-12), where either may come from a stranger.
+
+compile_schema(schema)            a bounded, compiled schema, or `SchemaRefused`
+misfit(value, schema)             why a value does not fit; may block for `TIME_LIMIT_S`
+await misfit_async(value, schema) the same without blocking the event loop
+
+Patterns are matched by an engine of linear time. A check that could take long runs in a process of
+its own, which is killed at the time limit. Knows nothing of where schemas and values come from.
+"""
+
+from weft.validation.bounds import SchemaRefused, TooMuchToCheck
+from weft.validation.compiled import CompiledSchema, compile_schema, misfit, misfit_async
+from weft.validation.pattern import pattern_error
+from weft.validation.reference import reference_target
+
+__all__ = [
+    "CompiledSchema",
+    "SchemaRefused",
+    "TooMuchToCheck",
+    "compile_schema",
+    "misfit",
+    "misfit_async",
+    "pattern_error",
+    "reference_target",
+]

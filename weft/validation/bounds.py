@@ -1,0 +1,52 @@
+"""The bounds of schemas and values, and the errors of what exceeds them. The only place of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+MAX_SCHEMA_CHARS: Final = 200_000
+MAX_SCHEMA_PARTS: Final = 10_000
+MAX_SCHEMA_DEPTH: Final = 64
+MAX_PATTERNS: Final = 100
+MAX_PATTERN_BYTES: Final = 128 * 1024
+"""Memory of one compiled pattern."""
+MAX_EXPANSION: Final = 10_000
+"""Subschemas that one value may have to fit at once, with all references followed."""
+MAX_VALUE_DEPTH: Final = 200
+TIME_LIMIT_S: Final = 5.0
+"""How long a check may take in a process of its own."""
+
+
+class SchemaRefused(ValueError):
+    """The schema cannot be used; the message says why.
+
+    `place` leads to the part at fault, as far as it is known, and `found` stands there.
+    """
+
+    def __init__(self, message: str, place: Sequence[str | int] = (), found: object = None) -> None:
+        super().__init__(message)
+        self.place = tuple(place)
+        self.found = found
+
+
+class TooMuchToCheck(ValueError):
+    """Value and schema together ask for more work than the limits allow."""
+
+
+def parts_of(root: object, most: int = MAX_SCHEMA_PARTS) -> Iterator[object]:
+    """All values inside a schema, itself included. Raises: `SchemaRefused` above the bounds."""
+    todo: list[tuple[object, int]] = [(root, 1)]
+    count = 0
+    while todo:
+        value, depth = todo.pop()
+        count += 1
+        if count > most:
+            raise SchemaRefused(f"a schema of more than {most:,} parts")
+        if depth > MAX_SCHEMA_DEPTH:
+            raise SchemaRefused(f"a schema nested deeper than {MAX_SCHEMA_DEPTH} levels")
+        yield value
+        if isinstance(value, Mapping):
+            todo.extend((inner, depth + 1) for inner in value.values())
+        elif isinstance(value, (list, tuple)):
+            todo.extend((inner, depth + 1) for inner in value)

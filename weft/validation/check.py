@@ -1,0 +1,48 @@
+"""One check in a process of its own: reads `[schema, value, pattern bytes]` and says what is wrong.
+
+Runs as a script beside `message.py`, without the rest of weft. The first line that it writes is
+`fits` or `differs`; after `differs` comes why, as far as time allows.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
+
+_MAX_MEMORY = 2 * 1024**3
+
+
+def main() -> None:
+    """Answer the question on stdin."""
+    _bound_memory()
+    schema, value, pattern_bytes = json.loads(sys.stdin.buffer.read())
+    options = RegexOptions(size_limit=pattern_bytes)
+    validator = Draft202012Validator(
+        schema, pattern_options=options, offline=True, validate_formats=False
+    )
+    if validator.is_valid(value):
+        print("fits", flush=True)
+        return
+    print("differs", flush=True)
+    try:
+        validator.validate(value)
+    except ValidationError as error:
+        sys.path.append(str(Path(__file__).parent))
+        from message import error_text  # type: ignore[import-not-found] # its neighbour
+
+        print(json.dumps(error_text(error)), flush=True)
+
+
+def _bound_memory() -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY, _MAX_MEMORY))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""A schema that has been bounded and compiled, and the checks of values against it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from jsonschema_rs import Draft202012Validator
+from jsonschema_rs import ValidationError as LibraryError
+
+from weft.core.values import JsonSchema
+from weft.validation.bounds import (
+    MAX_EXPANSION,
+    MAX_PATTERNS,
+    MAX_SCHEMA_CHARS,
+    SchemaRefused,
+    parts_of,
+)
+from weft.validation.expansion import Endless, Expansion
+from weft.validation.keywords import REFUSED, subschemas
+from weft.validation.message import error_text
+from weft.validation.pattern import LINEAR, pattern_error, pattern_weight
+from weft.validation.process import check_apart, check_apart_async
+from weft.validation.reference import reference_target
+from weft.validation.size import NotJson, ValueSize, plain, size_of
+
+_MOST_STEPS: Final = 500_000  # of some 20 ns each
+_MOST_MATCHED_CHARS: Final = 100_000  # of some 300 ns each, in a small pattern
+_MOST_ERROR_CHARS: Final = 4_000_000  # an error holds the value that it is about
+_SHOWN: Final = 100
+
+
+class CompiledSchema:
+    """Checks values. Immutable; may be used from any thread. Made by `compile_schema`."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._schema = schema
+        _check_parts(schema)
+        try:
+            self._expansion = Expansion(schema, lru_cache(pattern_weight))
+        except Endless as error:
+            raise SchemaRefused(str(error)) from error
+        except RecursionError:
+            raise SchemaRefused("its references follow one another too deeply") from None
+        if self._expansion.largest.parts > MAX_EXPANSION:
+            raise SchemaRefused(f"a part of a schema that expands to over {MAX_EXPANSION:,} parts")
+        try:
+            self._validator = Draft202012Validator(
+                schema, pattern_options=LINEAR, offline=True, validate_formats=False
+            )
+        except LibraryError as error:
+            raise SchemaRefused(
+                f"not a JSON Schema: {error_text(error)}", error.instance_path, error.instance
+            ) from None
+        except ValueError as error:
+            raise SchemaRefused(f"not a JSON Schema: {str(error)[:200]}") from None
+
+    def misfit(self, value: object) -> str | None:
+        """Why `value` does not fit, in words, or None. May block for `TIME_LIMIT_S`.
+
+        Raises: `TooMuchToCheck`.
+        """
+        try:
+            if self._is_quick(size_of(value)):
+                return self._check(plain(value))
+            return check_apart(self._schema, value)
+        except NotJson as error:
+            return str(error)
+
+    async def misfit_async(self, value: object) -> str | None:
+        """The same; what takes long does not block the event loop. Raises: `TooMuchToCheck`."""
+        try:
+            if self._is_quick(size_of(value)):
+                return self._check(plain(value))
+            return await check_apart_async(self._schema, value)
+        except NotJson as error:
+            return str(error)
+
+    def _check(self, value: object) -> str | None:
+        if self._validator.is_valid(value):
+            return None
+        try:
+            self._validator.validate(value)
+        except LibraryError as error:
+            return error_text(error)
+        raise AssertionError("what is not valid has an error")
+
+    def _is_quick(self, size: ValueSize) -> bool:
+        work = self._expansion.most_work(size.depth)
+        return (
+            size.counted
+            and size.values * work.parts <= _MOST_STEPS
+            and size.chars * work.pattern_weight <= _MOST_MATCHED_CHARS
+            and size.chars * work.parts <= _MOST_ERROR_CHARS
+        )
+
+
+def compile_schema(schema: object) -> CompiledSchema:
+    """`schema`, bounded and compiled. Raises: `SchemaRefused`."""
+    if not isinstance(schema, (Mapping, bool)):
+        raise SchemaRefused(f"a schema must be an object, not {type(schema).__name__}")
+    for _ in parts_of(schema):  # before anything walks through it by recursion
+        pass
+    try:
+        text = json.dumps(plain(schema))
+    except NotJson as error:
+        raise SchemaRefused(f"not a JSON Schema: {error}") from None
+    if len(text) > MAX_SCHEMA_CHARS:
+        raise SchemaRefused(f"a schema of more than {MAX_SCHEMA_CHARS:,} characters")
+    return _compiled(text)
+
+
+def misfit(value: object, schema: JsonSchema) -> str | None:
+    """Why `value` does not fit `schema`, in words, or None. May block for `TIME_LIMIT_S`.
+
+    Raises: `SchemaRefused`, `TooMuchToCheck`.
+    """
+    return compile_schema(schema).misfit(value)
+
+
+async def misfit_async(value: object, schema: JsonSchema) -> str | None:
+    """The same; what takes long does not block the event loop.
+
+    Raises: `SchemaRefused`, `TooMuchToCheck`.
+    """
+    return await compile_schema(schema).misfit_async(value)
+
+
+@lru_cache(maxsize=256)
+def _compiled(text: str) -> CompiledSchema:
+    schema = json.loads(text)
+    return CompiledSchema({} if schema is True else {"not": {}} if schema is False else schema)
+
+
+def _check_parts(schema: dict[str, Any]) -> None:
+    """Raises: `SchemaRefused` for references and patterns that cannot be used."""
+    patterns = 0
+    todo: list[object] = [schema]
+    while todo:
+        part = todo.pop()
+        if not isinstance(part, Mapping):
+            continue
+        _check_references(part, schema)
+        for pattern in _patterns(part):
+            patterns += 1
+            if patterns > MAX_PATTERNS:
+                raise SchemaRefused(f"a schema of more than {MAX_PATTERNS} patterns")
+            if why := pattern_error(pattern):
+                raise SchemaRefused(why)
+        todo.extend(inner for _, inner in subschemas(part))
+
+
+def _check_references(part: Mapping[str, Any], root: dict[str, Any]) -> None:
+    for keyword in part.keys() & REFUSED:
+        raise SchemaRefused(f"{keyword} is not supported: use $ref with #/$defs/...")
+    if "$id" in part and part is not root:
+        raise SchemaRefused("$id inside a schema is not supported: use $ref with #/$defs/...")
+    reference = part.get("$ref")
+    if isinstance(reference, str) and reference_target(reference, root) is None:
+        shown = reference if len(reference) <= _SHOWN else f"{reference[:_SHOWN]}..."
+        raise SchemaRefused(f"$ref {shown!r} leads nowhere in the schema")
+
+
+def _patterns(part: Mapping[str, Any]) -> list[str]:
+    found = [part["pattern"]] if isinstance(part.get("pattern"), str) else []
+    keys = part.get("patternProperties")
+    return found + (list(keys) if isinstance(keys, Mapping) else [])
