@@ -13,6 +13,7 @@ from weft.core.errors import (
     BudgetExceeded,
     BuildError,
     CapabilityError,
+    ContextLengthExceeded,
     InputError,
     ModelOutputError,
     ModelOverloaded,
@@ -347,3 +348,28 @@ def test_results_of_the_flow_itself_are_untouched() -> None:
     result = talk().run_sync(question="x", models={"m": FakeModel(["hi"])})
     assert isinstance(result, FlowResult)
     assert result.outputs == {"answer": "hi", "length": 2}
+
+
+INSIDE = {
+    "plain": "",
+    "samples": ", samples: 2",
+    "agent": ", agent: {loop: react}, tools: []",
+    "think": ", think: sample",
+}
+
+
+@pytest.mark.parametrize("kind", INSIDE)
+def test_a_prompt_that_is_too_long_is_the_callers_fault_wherever_it_is_said(kind: str) -> None:
+    text = f"""
+name: t
+inputs: {{question: string}}
+models: {{m: local:x}}
+nodes:
+  a: {{model: m, prompt: "{{{{ question }}}}"{INSIDE[kind]}}}
+  ab: {{value: "{{{{ a }}}}"}}
+outputs: {{answer: "{{{{ ab }}}}"}}
+"""
+    error = ContextLengthExceeded("the prompt has 9 tokens; it must fit into 8", hint="shorten")
+    with pytest.raises(ContextLengthExceeded, match="9 tokens") as raised:
+        ask(weft.loads(text), user("x"), Reply(error=error))
+    assert str(raised.value.node).startswith("a")

@@ -38,6 +38,7 @@ WeftError                    stage, node, retryable, hint
 ├── ModelError               a model call went wrong
 │   ├── ModelNotFound        no such model, or its weights are not here
 │   ├── ModelRequestError    the server refuses the request as it is
+│   │   └── ContextLengthExceeded    the prompt is longer than the model's context
 │   ├── ModelUnavailable     cannot connect, 5xx, or a stream that broke (retryable)
 │   ├── ModelOverloaded      429 or 503, with the server's own delay     (retryable)
 │   ├── ModelTimeout         the answer was not complete within the request's time
@@ -304,6 +305,13 @@ class ModelNotFound(ModelError):
 
 class ModelRequestError(ModelError):
     """The server refuses the request as it is; repeating it will not help."""
+
+
+class ContextLengthExceeded(ModelRequestError):
+    """The prompt, or prompt and answer together, are longer than the model's context.
+
+    The message is about lengths only: it names no address and quotes no prompt.
+    """
 
 
 class ModelUnavailable(ModelError):

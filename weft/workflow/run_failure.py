@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from weft.core.errors import (
     BudgetExceeded,
     Cancelled,
+    ContextLengthExceeded,
     Failure,
     LoopLimit,
     ModelOutputError,
@@ -31,6 +32,7 @@ _KINDS: Mapping[str, type[WeftError]] = {
     for kind in (
         BudgetExceeded,
         Cancelled,
+        ContextLengthExceeded,
         LoopLimit,
         ModelOutputError,
         ModelOverloaded,
@@ -40,6 +42,7 @@ _KINDS: Mapping[str, type[WeftError]] = {
         StoreError,
     )
 }
+_CALLERS = frozenset({"ContextLengthExceeded"})
 _LATE = frozenset({"DeadlineExceeded", "NodeTimeout"})
 _CUT_OFF = "Upstream"
 
@@ -63,7 +66,7 @@ def _why_missing(document: Document, result: FlowResult, output: str) -> WeftErr
         assert failure is not None
         before = _failed(result, _sources(document.nodes[node]))
         if failure.error != _CUT_OFF or before is None:
-            return error_of(failure, node)
+            return caller_fault(result, node) or error_of(failure, node)
         node = before
     return NodeFailed(f"there is no {output}: {result.missing[output]}")
 
@@ -72,8 +75,21 @@ def _why_failed(result: FlowResult) -> WeftError:
     """The first failure that the run did not get over."""
     for node, outcome in result.outcomes.items():
         if outcome.failure is not None and f"{node} failed: {outcome.failure}" in result.reasons:
-            return error_of(outcome.failure, node)
+            return caller_fault(result, node) or error_of(outcome.failure, node)
     return NodeFailed("; ".join(result.reasons) or f"the run {result.status}")
+
+
+def caller_fault(result: FlowResult, node: NodeId) -> WeftError | None:
+    """The failure inside `node`, a container or an agent, that is about what the caller sent."""
+    for inner, outcome in result.outcomes.items():
+        failure = outcome.failure
+        if failure is not None and failure.error in _CALLERS and _within(inner, node):
+            return error_of(failure, inner)
+    return None
+
+
+def _within(inner: str, node: str) -> bool:
+    return inner == node or inner.startswith((f"{node}/", f"{node}["))
 
 
 def _failed(result: FlowResult, names: Iterable[str]) -> NodeId | None:

@@ -32,7 +32,7 @@ from weft.workflow.chat_answer import Speech
 from weft.workflow.chat_only import check_chat_only
 from weft.workflow.heard import HeardRuns
 from weft.workflow.question_run import ANSWER, AskSettings
-from weft.workflow.run_failure import error_of
+from weft.workflow.run_failure import caller_fault, error_of
 from weft.workflow.thinking_options import check_thinking, thinks_already
 from weft.workflow.thought_run import ThoughtRun
 
@@ -107,7 +107,7 @@ class ThoughtModel:
             if heard.cancelled:
                 raise self._is_closed()
             if (failure := heard.run.outcome.failure) is not None:
-                raise error_of(failure, ANSWER)
+                raise caller_fault(heard.result, ANSWER) or error_of(failure, ANSWER)
             answer, usage = heard.run.thought.answer, heard.result.usage
         if text := speech.rest(answer):
             yield TextDelta(text)

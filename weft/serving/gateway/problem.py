@@ -14,6 +14,7 @@ from weft.core.errors import (
     BudgetExceeded,
     Cancelled,
     CapabilityError,
+    ContextLengthExceeded,
     DeadlineExceeded,
     InputError,
     ModelNotFound,
@@ -96,6 +97,7 @@ _WRONG, _OURS = "invalid_request_error", "server_error"
 _LATE = "the answer was not complete in time"
 _RULES = (
     _Rule(InputError, 400, _WRONG, "invalid_inputs"),
+    _Rule(ContextLengthExceeded, 400, _WRONG, "context_length_exceeded"),
     _Rule(ModelRequestError, 400, _WRONG, "invalid_request"),
     _Rule(CapabilityError, 400, _WRONG, "unsupported"),
     _Rule(ModelNotFound, 404, _WRONG, "model_not_found"),

@@ -9,7 +9,7 @@ import math
 import secrets
 from typing import TypeVar
 
-from weft.core.errors import ModelRequestError
+from weft.core.errors import ContextLengthExceeded, ModelRequestError
 from weft.core.ports.model import ModelRequest, Sampling
 from weft.decoding.network.network import Habits
 from weft.decoding.speculative.law import Shaping
@@ -57,9 +57,9 @@ def prompt_of(request: ModelRequest, vocabulary: Vocabulary, context_tokens: int
 
 
 def room_after(tokens: int, context_tokens: int) -> int:
-    """How many tokens of the context are left. Raises: `ModelRequestError` where none is."""
+    """How many tokens of the context are left. Raises: `ContextLengthExceeded` where none is."""
     if tokens >= context_tokens:
-        raise ModelRequestError(
+        raise ContextLengthExceeded(
             f"the prompt has {tokens} tokens; with an answer it must fit into {context_tokens}",
             hint=TOO_LONG_HINT,
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tokenizers.models import BPE
 from transformers import AutoTokenizer
 
-from weft.core.errors import ModelRequestError
+from weft.core.errors import ContextLengthExceeded, ModelRequestError
 from weft.core.values import Message
 from weft.serving.text import PlainText, Tokenized, only_blanks
 
@@ -116,9 +116,9 @@ class Tokens:
         return self.encode(text)
 
     def _check_length(self, text: str, most_tokens: int) -> None:
-        """Raises: `ModelRequestError` for more characters than so many tokens can spell."""
+        """Raises: `ContextLengthExceeded` for more characters than so many tokens can spell."""
         if self._most_chars is not None and len(text) > self._most_chars * most_tokens:
-            raise ModelRequestError(
+            raise ContextLengthExceeded(
                 f"the prompt has {len(text):,} characters, which are more than"
                 f" {most_tokens} tokens; with an answer it must fit into {most_tokens}",
                 hint=TOO_LONG_HINT,

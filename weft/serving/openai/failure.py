@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,6 +18,7 @@ import openai
 
 from weft.core.errors import (
     CapabilityError,
+    ContextLengthExceeded,
     InternalError,
     ModelError,
     ModelNotFound,
@@ -31,6 +33,12 @@ from weft.serving.openai.endpoint import Endpoint
 _TOLD_CHARS = 300
 _LONGEST_DELAY_S = 600.0  # A server must not put a program to sleep for good.
 _OTHER_DIALECT = "Invalid grammar specification"
+_TOO_LONG = re.compile(
+    r"maximum context length[^.\"]{0,80}|context_length_exceeded"
+    r"|exceeds the (?:available context size|model's context length)[^.\"]{0,80}"
+    r"|longer than the model's context length[^.\"]{0,80}",
+    re.IGNORECASE,
+)
 _BUSY = frozenset({429, 503, 529})
 _TRY_AGAIN = frozenset({408, 409, 425})
 
@@ -79,6 +87,11 @@ def status_error(
         return ModelNotFound(said, hint=_model_hint(endpoint, models))
     if 300 <= status < 400:
         return ModelRequestError(said, hint="redirects are not followed: set base_url to its aim")
+    if found := _TOO_LONG.search(told):
+        return ContextLengthExceeded(
+            f"the prompt does not fit the model's context: {found[0]}",
+            hint="shorten the prompt, or ask for a shorter answer",
+        )
     return ModelRequestError(said)
 
 
