@@ -169,12 +169,76 @@ REFUSED = [
 ]
 
 
+AT_RUN_TIME = [
+    "{{ 'x' * huge }}",
+    "{{ [1] * huge }}",
+    "{{ huge * 'x' }}",
+    "{{ 2**huge }}",
+    "{{ n**9**9 }}",
+    "{{ (10**1000) * (huge**100) * (10**1000) }}",
+    "{{ pattern % 1 }}",
+    "{{ range(huge) | list }}",
+    "{{ doc[dunder] }}",
+    "{{ ''[dunder] }}",
+    "{{ hits | map(attribute=dunder) | list }}",
+    "{% for a in hits %}{% for a in range(9999) %}{% for a in range(n * 9) %}" + "{% endfor %}" * 3,
+]
+"""What depends on data, and so is only known when it runs."""
+
+
+@pytest.mark.parametrize("text", AT_RUN_TIME)
+def test_bounds_hold_for_what_data_make_large(text: str) -> None:
+    values = {**VALUES, "huge": 10**9, "pattern": "%0999999999d", "dunder": "__class__"}
+    with pytest.raises(NodeFailed):
+        template(text).render(values)
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "line"),
+    [
+        ("{{ 9**9**9 }}", "more than 4,096 bits", 1),
+        ("{{ -2**2 }}", "write parentheses", 1),
+        ("a\n{{ x.__class__ }}", "cannot use `__class__`", 2),
+        ("{{ x['__class__'] }}", "cannot use `__class__`", 1),
+        ("{{ x | map(attribute='a.__class__') | list }}", "cannot use", 1),
+        ("{{ __import__ }}", "cannot use", 1),
+        ("\n\n{{ range(10**9) }}", "at most 10,000 numbers", 3),
+        ("{{ 'x' * 10**9 }}", "grows beyond", 1),
+        ("{{ 1 / 0 }}", "division by zero", 1),
+        ("{{ x.append(1) }}", "`append` cannot be called", 1),
+        ("{{ cycler(1) }}", "`cycler` cannot be called", 1),
+        (
+            "{% for a in range(999) %}\n{% for b in range(999) %}{% endfor %}{% endfor %}",
+            "steps",
+            1,
+        ),
+    ],
+)
+def test_what_can_only_fail_is_refused_before_it_runs(text: str, why: str, line: int) -> None:
+    with pytest.raises(BadExpression, match=why) as raised:
+        template(text)
+    assert raised.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{{ 2**3**2 }}", 2**3**2),
+        ("{{ (2**3)**2 }}", (2**3) ** 2),
+        ("{{ 2**-1**2 }}", 2 ** -(1**2)),
+        ("{{ -(2**2) }}", -(2**2)),
+        ("{{ n - n**2 }}", -6),
+    ],
+)
+def test_powers_are_what_python_makes_of_them(text: str, value: float) -> None:
+    assert render(text) == value
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_templates_fail_at_once(text: str) -> None:
-    parsed = template(text)
     before = time.process_time()
-    with pytest.raises(NodeFailed):
-        parsed.render(VALUES)
+    with pytest.raises((BadExpression, NodeFailed)):
+        template(text).render(VALUES)
     assert time.process_time() - before < 30  # those that are not held back take far longer
     assert VALUES["doc"]["title"] == "T"
     assert len(VALUES["hits"]) == 2
@@ -187,7 +251,7 @@ def test_what_templates_do_not_have(text: str) -> None:
 
 
 def test_messages_hold_no_addresses() -> None:
-    with pytest.raises(NodeFailed) as caught:
+    with pytest.raises(BadExpression) as caught:
         render("{{ 'x'.ljust(9) }}")
     assert "`ljust` cannot be called" in caught.value.message
     assert "0x" not in caught.value.message

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jinja2 import StrictUndefined
+from jinja2 import StrictUndefined, nodes
 from jinja2.exceptions import SecurityError
+from jinja2.parser import Parser
 from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -28,7 +29,32 @@ _METHODS: Mapping[type, frozenset[str]] = {
     dict: frozenset(("get", "items", "keys", "values")),
     list: frozenset(("count", "index")),
 }
+METHODS = frozenset().union(*_METHODS.values())
+"""The names of all methods that templates may call."""
 _OPERATORS = {"*": multiply, "**": power, "%": remainder}
+
+
+class _PowerParser(Parser):
+    """Reads `**` as Python does: from the right. Jinja takes `2**3**2` for `(2**3)**2`."""
+
+    def parse_pow(self) -> nodes.Expr:
+        first = self.stream.current
+        base = self.parse_unary()
+        if self.stream.current.type != "pow":
+            return base
+        if first.type in ("add", "sub"):
+            said = "with a sign before `**`, write parentheses: (-x)**2 or -(x**2)"
+            self.fail(said, first.lineno)
+        next(self.stream)
+        return nodes.Pow(base, self._exponent(), lineno=first.lineno)
+
+    def _exponent(self) -> nodes.Expr:
+        """A sign belongs to the exponent, and so does what follows: `2**-1**2` is `2**-(1**2)`."""
+        token = self.stream.current
+        if token.type == "sub":
+            next(self.stream)
+            return nodes.Neg(self._exponent(), lineno=token.lineno)
+        return self.parse_pow()
 
 
 class Nothing(StrictUndefined):
@@ -64,6 +90,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         )
         self.filters = dict(FILTERS)
         self.globals = {"range": whole_range}
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        return _PowerParser(self, source, name, filename).parse()
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, Mapping):

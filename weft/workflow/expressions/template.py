@@ -22,6 +22,7 @@ from jinja2.utils import consume
 
 from weft.core.errors import NodeFailed
 from weft.workflow.expressions.bounds import MAX_STEPS, check_length, steps_left
+from weft.workflow.expressions.constants import check_constants
 from weft.workflow.expressions.errors import BadExpression
 from weft.workflow.expressions.filters import plain, text_of
 from weft.workflow.expressions.references import Reference, references
@@ -115,6 +116,7 @@ def template(text: str) -> Template:
     except (RecursionError, MemoryError, ValueError, OverflowError) as error:
         raise BadExpression("bad template: too deep or too large") from error
     found = references(tree)
+    check_constants(tree)
     expression = _only_expression(text, tree)
     if expression is None:
         return Template(text, "text", found, None, tree)
