@@ -15,6 +15,7 @@ from uvicorn import Config, Server
 
 from weft.core.errors import ServeError, SpecError
 from weft.serving.connection import PatientConnection
+from weft.serving.health import Health
 
 _LONGEST_HEADERS = 64 * 1024
 _MOST_CONNECTIONS = 512
@@ -90,7 +91,7 @@ class Hosted:
             PatientConnection, header_timeout_s=_HEADERS_S, write_timeout_s=_WRITE_S
         )
         return Config(
-            app,
+            Health(app),
             http=cast("type[asyncio.Protocol]", connection),  # uvicorn only ever calls it
             ws="none",
             lifespan="on",
