@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.serving.local import tiny
-from weft.core.errors import ModelRequestError
+from weft.core.errors import ContextLengthExceeded, ModelRequestError
 from weft.core.values import Message, ToolCall
 from weft.serving.local.tokens import Tokens
 from weft.serving.local.vocabulary import Vocabulary
@@ -108,3 +109,24 @@ def test_a_template_that_fails_is_a_request_error(template: str | None) -> None:
     words = Vocabulary(tokenizer, len(tokenizer), frozenset({2}))
     with pytest.raises(ModelRequestError, match="template"):
         words.encode_chat((Message("user", "hi"),))
+
+
+def test_other_threads_run_while_a_text_is_tokenized(vocabulary: Vocabulary) -> None:
+    """With the interpreter's lock held, this thread could not count before it is done."""
+    text = "the quick brown fox jumps over the lazy dog. " * 40_000
+    thread = threading.Thread(target=vocabulary.encode, args=(text,))
+    thread.start()
+    counted = 0
+    while thread.is_alive():
+        counted += 1
+        thread.join(0.001)
+    assert counted > 3
+
+
+def test_a_conversation_that_cannot_fit_is_refused_before_it_is_tokenized(
+    vocabulary: Vocabulary,
+) -> None:
+    longest = max(map(len, tiny.make_tokenizer().get_vocab()))
+    with pytest.raises(ContextLengthExceeded, match="more than 16 tokens"):
+        vocabulary.encode_chat((Message("user", "x" * 16 * longest),), False, 16)
+    assert len(vocabulary.encode_chat((Message("user", "x"),), False, 16)) > 1
