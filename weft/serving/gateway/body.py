@@ -182,7 +182,7 @@ def _check_counts(messages: object, most_messages: int | None) -> None:
         raise bad_request(f"messages of more than {_MOST_PARTS:,} parts", "messages")
 
 
-def _parts(messages: list[object]) -> Iterator[int]:
+def _parts(messages: list[Any]) -> Iterator[int]:
     for message in messages:
         for field in ("content", "tool_calls") if isinstance(message, dict) else ():
             found = message.get(field)
