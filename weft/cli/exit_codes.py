@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     INVALID = 2
     PARTIAL = 3
     UNANSWERED = 4
+    SUSPENDED = 5
     INTERRUPTED = 130
 
 
@@ -25,6 +26,7 @@ MEANINGS = {
     ExitCode.INVALID: "wrong usage, or an invalid workflow or input",
     ExitCode.PARTIAL: "partial result: some nodes failed, were cut off or ran out of budget",
     ExitCode.UNANSWERED: "waits for an answer that nobody can give here (see --answer)",
+    ExitCode.SUSPENDED: "suspended: its journal could not be written to (`weft resume` goes on)",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C or SIGTERM",
 }
 

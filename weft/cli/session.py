@@ -86,6 +86,7 @@ class UnderWay(Asked, Protocol):
     """A run that has been prepared. `recorded`: a journal has it under its `id`.
 
     `recalled_calls`: so many calls were not made, because the record has their answers.
+    `suspended`: it was left because the journal could not be written to.
     """
 
     @property
@@ -99,6 +100,10 @@ class UnderWay(Asked, Protocol):
     @property
     def recalled_calls(self) -> int:
         """How many calls were answered before."""
+
+    @property
+    def suspended(self) -> bool:
+        """Whether it has to be resumed, since its journal could not be written to."""
 
     async def wait(self) -> FlowResult:
         """Run to the end."""
@@ -204,6 +209,7 @@ class Session:
         self._trace = Trace()
         self._speech = Speech()
         self._interrupted = False
+        self._suspended = False
         self._progress = self._chosen_progress()
         self._questions = Questions(self._trace, wishes.answers, keyboard())
 
@@ -256,7 +262,7 @@ class Session:
                 answering = tasks.create_task(self._questions.serve(run, self._progress))
                 result = await run.wait()
                 answering.cancel()
-            self._recalled_calls = run.recalled_calls
+            self._recalled_calls, self._suspended = run.recalled_calls, run.suspended
             return replace(
                 result,
                 outputs=hidden(result.outputs),
@@ -286,6 +292,8 @@ class Session:
             return ExitCode.INTERRUPTED
         if self._questions.unanswered:
             return ExitCode.UNANSWERED
+        if self._suspended:
+            return ExitCode.SUSPENDED
         return _BY_STATUS[self._trace.status or "failed"]
 
     def _write_timeline(self) -> None:
@@ -351,6 +359,8 @@ class Session:
             return None
         if self._interrupted:
             return "was interrupted"
+        if self._suspended:
+            return "was suspended"
         return "waits for an answer" if self._questions.unanswered else None
 
     def _tell_of_record(self, run: RunId, journal: Journal) -> None:
@@ -363,9 +373,11 @@ class Session:
                 tell_effects(screen, journal, run, self._wishes.journal)
         except StoreError as error:
             self._warn(error.message)
-        if self._interrupted or self._questions.unanswered:
+        if self._interrupted or self._suspended or self._questions.unanswered:
             asking, place = self._questions.unanswered, self._wishes.journal
-            tell_resume(screen, run, asking, place, interrupted=self._interrupted)
+            why = "suspended" if self._suspended else "it waits"
+            why = "interrupted" if self._interrupted else why
+            tell_resume(screen, run, asking, place, why)
 
     def _warn(self, text: str) -> None:
         console.stderr().print(f"warning: {clean(text)}", style="yellow", soft_wrap=True)

@@ -6,11 +6,12 @@ Knows the journal as a port, and of the run only what lets it go on.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Literal, Protocol, TypeVar
 
-from weft.core.errors import Failure, StoreError
+from weft.core.errors import Cancelled, Failure, StoreError
 from weft.core.events import (
     HumanAnswered,
     HumanAsked,
@@ -27,6 +28,7 @@ from weft.engine.commands import Start
 from weft.engine.letters import Addressee, Letters
 from weft.engine.pieces import Waiting
 
+_logger = logging.getLogger("weft")
 T = TypeVar("T")
 Durability = Literal["none", "exit", "async", "sync"]
 """When what happened is in the journal.
@@ -37,6 +39,10 @@ exit    at the end of the run, when a person is asked, and around calls that mus
 none    never
 """
 
+PATIENCE_S: Final = 300.0
+"""How long a run waits for a journal that cannot be written to for the moment."""
+_FIRST_DELAY_S: Final = 0.1
+_LONGEST_DELAY_S: Final = 10.0
 _SOON_S: Final = 0.02
 _LOOK_S: Final = 0.25
 _CROWDED: Final = 20_000
@@ -64,8 +70,12 @@ class Recorder:
 
     A `quick` journal is written to in the event loop; while somebody else is writing to it, in a
     thread that waits, as other journals always are. What it takes has no secrets in it any more.
-    `letters` have been taken from the journal already. Once that cannot be written to, nothing more
-    is recorded, and the run is told to end.
+    `letters` have been taken from the journal already.
+
+    What can be tried again, such as a journal that others have locked or that cannot be reached, is
+    tried again for `patience_s` seconds of the run's clock: what runs goes on, what would follow
+    from it waits. After that the run is `suspended`: it is told to end here, and in its record it
+    has not ended. Where the journal cannot be written to for good, it is told to end, failed.
     """
 
     def __init__(
@@ -75,8 +85,11 @@ class Recorder:
         durability: Durability = "sync",
         *,
         letters: Iterable[Letter] = (),
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self.lost: StoreError | None = None
+        self.suspended = False
+        self._patience_s = patience_s
         self._journal = journal
         self._run = run
         self._durability = durability
@@ -192,14 +205,14 @@ class Recorder:
     def _appending(self, records: Sequence[Record]) -> asyncio.Future[None] | None:
         """Write `records`; where that goes on in the thread, its end."""
         if not self._in_loop:
-            return self._in_thread(self._journal.append, self._run, records)
+            return asyncio.ensure_future(self._persist(records))
         try:
             try:
                 self._journal.append(self._run, records, wait=False)
             except StoreError as error:
                 if not error.retryable:
                     raise
-                return self._in_thread(self._journal.append, self._run, records)
+                return asyncio.ensure_future(self._persist(records))
         except Exception as error:  # noqa: BLE001 - whatever a journal or a value raises
             self._lose(error)
         return None
@@ -212,13 +225,41 @@ class Recorder:
         if self._weighty or self._held:
             self._write()
 
+    async def _persist(self, records: Sequence[Record]) -> None:
+        """Append, in the thread, however often it takes. Raises: what the last try raised."""
+        clock, delay_s = self._clock, _FIRST_DELAY_S
+        began_s = clock.now() if clock is not None else 0.0
+        while True:
+            try:
+                return await self._in_thread(self._journal.append, self._run, records)
+            except StoreError as error:
+                if not error.retryable or clock is None:
+                    raise
+                left_s = began_s + self._patience_s - clock.now()
+                if left_s <= 0:
+                    self.suspended = True
+                    raise
+                if delay_s == _FIRST_DELAY_S:
+                    text = "%s waits for its journal, for %g s at most: %s"
+                    _logger.warning(text, self._run, self._patience_s, error.message)
+            await clock.sleep(min(delay_s, left_s))
+            delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
+
     def _lose(self, error: BaseException) -> None:
         told = error if isinstance(error, StoreError) else StoreError(repr(error))
-        if self.lost is None:
+        if self.lost is not None:
+            return
+        if self.suspended:
+            hint = f"`weft resume {self._run}` goes on with it once its journal can be written"
+            waited = f"its journal could not be written for {self._patience_s:g} s"
+            self.lost = StoreError(f"the run is suspended: {waited}: {told.message}", hint=hint)
+            failure = Cancelled(self.lost.message, hint=hint).failure()
+        else:
             self.lost = StoreError(f"the run cannot be recorded: {told.message}", hint=told.hint)
-            self.lost.__cause__ = error
-            if self._host is not None:
-                self._host.journal_lost(self.lost.failure())
+            failure = self.lost.failure()
+        self.lost.__cause__ = error
+        if self._host is not None:
+            self._host.journal_lost(failure)
 
     # -- what happens in time ----------------------------------------------------------------
 
@@ -241,6 +282,8 @@ class Recorder:
         error = done.exception()
         if error is None:
             self._deliver(done.result())
+        elif isinstance(error, StoreError) and error.retryable:
+            self._later(_LOOK_S, self._look)
         else:
             self._lose(error)
 

@@ -100,7 +100,14 @@ class Recording:
             raise
         durability = settings.durability_of(unit)
         letters = () if past is None else past.letters
-        self.recorder = Recorder(journal, self.run, durability, letters=letters)
+        wait_s = settings.journal_wait_s
+        self.recorder = Recorder(
+            journal,
+            self.run,
+            durability,
+            letters=letters,
+            patience_s=unit.document.run.journal_wait if wait_s is None else wait_s,
+        )
 
     @property
     def recall(self) -> Recall | None:

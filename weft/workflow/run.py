@@ -134,6 +134,11 @@ class FlowRun:
         return self._recording is not None
 
     @property
+    def suspended(self) -> bool:
+        """Whether it was left because its journal could not be written to: it can be resumed."""
+        return self._recording is not None and self._recording.recorder.suspended
+
+    @property
     def recalled_calls(self) -> int:
         """How many calls of models and tools were answered in earlier parts, and not made again."""
         return 0 if self._recording is None else self._recording.recalled_calls

@@ -42,6 +42,7 @@ class RunSettings:
     journal       where it is recorded; by default in the user's own journal, but nowhere when
                   models or tools are substituted. Whoever gives it closes it
     durability    when what happened is in the journal: none, exit, async, sync
+    journal_wait_s  so many seconds it waits for a journal that cannot be written to for the moment
     notes         what else the record says, for whoever resumes the run: plain data
 
     Raises: `BuildError` for a durability that there is not, and for a path as `journal`.
@@ -61,6 +62,7 @@ class RunSettings:
     run: RunId | None = None
     journal: Journal | None = None
     durability: Durability | None = None
+    journal_wait_s: float | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -111,6 +113,7 @@ class RunSettings:
             "budget": _budget_data(self.limit),
             "seed": self.seed,
             "durability": self.durability,
+            "journal_wait_s": self.journal_wait_s,
         }
         return {**self.notes, **{key: value for key, value in said.items() if value is not None}}
 
@@ -124,6 +127,7 @@ def settings_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
         "concurrency": int,
         "max_nodes": int,
         "deadline_s": (int, float),
+        "journal_wait_s": (int, float),
         "seed": int,
         "durability": str,
     }

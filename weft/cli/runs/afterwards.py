@@ -24,11 +24,10 @@ def tell_effects(console: Console, journal: Journal, run: RunId, place: str | No
 
 
 def tell_resume(
-    console: Console, run: RunId, asking: Sequence[NodeId], place: str | None, *, interrupted: bool
+    console: Console, run: RunId, asking: Sequence[NodeId], place: str | None, why: str
 ) -> None:
-    """How somebody goes on with a run that has been left. `place`: what `--journal` said."""
+    """How to go on with a run that was left, and `why`. `place`: what `--journal` said."""
     name = again(run, place)
     for node in asking:
         console.print(f"answer: weft answer {name} {clean(node)} VALUE", soft_wrap=True)
-    why = "interrupted" if interrupted else "it waits"
     console.print(f"{why}: resume it with `weft resume {name}`", style="bold", soft_wrap=True)

@@ -75,6 +75,11 @@ class RunSpec(Part):
         description="How soon the journal has what happened. sync: before anything follows from "
         "it. async: a moment later. exit: when the run ends or asks a person. none: never.",
     )
+    journal_wait: Duration = Field(
+        default=300.0,
+        description="How long the run waits for a journal that cannot be written to for the "
+        "moment. After that it is suspended, to be resumed.",
+    )
 
 
 def _expand_cache(value: object) -> object:
