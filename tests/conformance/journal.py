@@ -26,7 +26,7 @@ from weft.core.events import (
 from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import Clock, ModelRequest
-from weft.core.ports.journal import Journal, Letter, Numbered, Record, RunHeader
+from weft.core.ports.journal import Journal, Letter, Losses, Numbered, Record, RunHeader
 from weft.core.values import Message, Usage
 
 RUN, OTHER = RunId("run-1"), RunId("run-2")
@@ -90,6 +90,19 @@ class JournalConformance:
                 expected = numbers[after:][:limit]
                 assert [numbered.seq for numbered in found] == list(expected), (after, limit)
                 assert [numbered.record for numbered in found] == [line(n) for n in expected]
+
+    def test_a_sound_run_lacks_nothing(self, journal: Journal) -> None:
+        claim = journal.begin(header())
+        journal.append(RUN, [line(1), returned("x" * 999)])
+        claim.release()
+        assert journal.losses(RUN) == Losses()
+        found = journal.salvage(RUN)
+        assert found.header == header()
+        assert list(found.records) == list(journal.records(RUN))
+        assert found.problems == ()
+        for ask in (journal.losses, journal.salvage):
+            with pytest.raises(UnknownReference):
+                ask(RunId("nobody's"))
 
     def test_runs_do_not_see_one_another(self, journal: Journal) -> None:
         journal.begin(header())

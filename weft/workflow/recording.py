@@ -46,6 +46,7 @@ class Past:
     `records` are the run's own of earlier parts, `letters` were waiting for whoever takes it.
     `notes`: what a new run's record says beside. `own`: a journal that is closed with the run.
     `digests`: of the kind that the record of `recall` has.
+    `unsure` as in `Losses`.
     """
 
     recall: Recall
@@ -57,6 +58,7 @@ class Past:
     notes: Mapping[str, Any] = field(default_factory=dict)
     own: Journal | None = None
     digests: SourceDigests | None = None
+    unsure: bool = False
 
 
 class Recording:
@@ -136,6 +138,7 @@ class Recording:
             confirmed=past.confirmed,
             redactor=self._redactor,
             log=log,
+            unsure=past.unsure,
         )
         tools.put(RecordingBorder(book))
         return recorded_models(models, book, given)

@@ -238,8 +238,9 @@ def test_a_journal_in_use_is_not_moved_away(journal: SqliteJournal, path: Path) 
 BATCHES = [[line(1)], [line(2), line(3)], [large(4)], [line(5), large(6)], [line(7)]]
 
 
-def recorded(folder: Path) -> tuple[bytes, bytes]:
-    """The file and the write-ahead log of a small run, as they are before any checkpoint."""
+def recorded(folder: Path) -> tuple[bytes, bytes, bytes]:
+    """The file, the write-ahead log and the file of `once` calls of a small run, as they are before
+    any checkpoint."""
     path = folder / "whole.sqlite"
     with closing(sqlite3.connect(path)) as db:  # small pages make a short log
         db.execute("PRAGMA page_size = 512")
@@ -249,60 +250,73 @@ def recorded(folder: Path) -> tuple[bytes, bytes]:
         journal.begin(header())
         for batch in BATCHES:
             journal.append(RUN, batch)
-        return path.read_bytes(), path.with_name("whole.sqlite-wal").read_bytes()
+        beside = (path.with_name("whole.sqlite-wal"), path.with_name("whole.sqlite.once") / "1")
+        return path.read_bytes(), *(file.read_bytes() for file in beside)  # type: ignore[return-value]
 
 
-def after_power_loss(path: Path, main: bytes, log: bytes) -> int:
-    """How many batches are left; -1 when the run is not. They must be the first ones."""
+def after_power_loss(path: Path, main: bytes, log: bytes, once: bytes) -> int:
+    """How many batches are left; -1 when the run is not. They must be the first ones.
+
+    What is missing must be told, and nothing else.
+    """
     path.write_bytes(main)
+    beside = path.with_name(f"{path.name}.once")
+    beside.mkdir(exist_ok=True)
+    (beside / "1").write_bytes(once)
     path.with_name(f"{path.name}-wal").write_bytes(log)
     path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
     with closing(SqliteJournal(path)) as journal:
-        assert not journal.check()
+        told = " ".join(journal.check())
         if not journal.runs():
+            assert "the run 'run-1' is missing" in told
             return -1
         found = read(journal)
+        whole = sum(map(len, BATCHES))
+        missing = f"the records from {len(found) + 1} to {whole} are missing"
+        assert missing in told if len(found) < whole else not told
     prefixes = [[r for batch in BATCHES[:n] for r in batch] for n in range(len(BATCHES) + 1)]
     return prefixes.index(found)
 
 
-def checked(folder: Path, cuts: Iterator[int] | range, log: bytes, main: bytes) -> list[int]:
+def checked(
+    folder: Path, cuts: Iterator[int] | range, main: bytes, log: bytes, once: bytes
+) -> list[int]:
     # SQLite waits for the disk when it closes; where one is in memory that is quick.
     memory = Path("/dev/shm")
     place = memory / f"weft-test-{os.getpid()}" if memory.is_dir() else folder / "cut"
     place.mkdir()
     try:
-        return [after_power_loss(place / "journal.sqlite", main, log[:cut]) for cut in cuts]
+        return [after_power_loss(place / "journal.sqlite", main, log[:cut], once) for cut in cuts]
     finally:
         shutil.rmtree(place)
 
 
 def test_a_power_loss_leaves_the_beginning(tmp_path: Path) -> None:
     """The log cut after any of its bytes: here at some, below at all."""
-    main, log = recorded(tmp_path)
+    main, log, once = recorded(tmp_path)
     frame = 512 + 24
     borders = [32 + frame * n for n in range(len(log) // frame + 1)]
     cuts = sorted({*range(0, len(log), 97), *borders, *(b - 1 for b in borders), len(log)})
-    left = checked(tmp_path, iter(cut for cut in cuts if cut <= len(log)), log, main)
+    left = checked(tmp_path, iter(cut for cut in cuts if cut <= len(log)), main, log, once)
     assert left == sorted(left)
     assert set(left) == {-1, *range(len(BATCHES) + 1)}
 
 
 @pytest.mark.slow
 def test_a_power_loss_at_every_byte_leaves_the_beginning(tmp_path: Path) -> None:
-    main, log = recorded(tmp_path)
-    left = checked(tmp_path, range(len(log) + 1), log, main)
+    main, log, once = recorded(tmp_path)
+    left = checked(tmp_path, range(len(log) + 1), main, log, once)
     assert left == sorted(left)
     assert set(left) == {-1, *range(len(BATCHES) + 1)}
 
 
 def test_a_torn_log_leaves_the_beginning(tmp_path: Path) -> None:
     """Bytes of the log that never reached the disk, or that are of another time."""
-    main, log = recorded(tmp_path)
+    main, log, once = recorded(tmp_path)
     rng = Random(8)
     for _ in range(150):
         torn = bytearray(log)
         at = rng.randrange(len(torn))
         length = rng.choice((1, 8, 512))
         torn[at : at + length] = rng.choice((bytes(length), rng.randbytes(length)))
-        assert checked(tmp_path, iter([len(log)]), bytes(torn), main)[0] in range(-1, 6)
+        assert checked(tmp_path, iter([len(log)]), main, bytes(torn), once)[0] in range(-1, 6)

@@ -86,6 +86,9 @@ def copied(path: Path, folder: Path, *ends: str) -> Path:
         recorded(journal)
         for end in ends:
             shutil.copy(path.with_name(path.name + end), folder / (path.name + end))
+        once = shutil.copytree(f"{path}.once", folder / f"{path.name}.once")
+        once.chmod(0o755)
+        (once / "1").chmod(0o444)
     if "-wal" not in ends:
         shutil.copy(path, folder / path.name)  # what the log had is in it now
     return folder / path.name
@@ -112,13 +115,14 @@ def test_what_another_user_may_read_is_read_whole_or_not_at_all(
     for end in ends:
         (folder / (path.name + end)).chmod(mode)
     folder.chmod(folders)
-    before = {file: file.read_bytes() for file in folder.iterdir() if file.suffix != ".sqlite-shm"}
+    files = [file for file in folder.iterdir() if file.is_file()]
+    before = {file: file.read_bytes() for file in files if file.suffix != ".sqlite-shm"}
     told = as_another(journal)
     if ends == ("", "-wal") and folders == 0o555:  # nowhere to put the index of the log
         assert len(told) == 1
         assert "newest records" in told[0]
         assert "journal.sqlite-wal" in told[0]
-        assert "copy both files" in told[0]
+        assert "copy journal.sqlite and all beside it" in told[0]
     else:
         assert told[0] == WHOLE, told
         assert told[1].startswith("refused:"), told

@@ -99,7 +99,7 @@ def sound(folder: Path) -> None:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()
     journal = SqliteJournal(path)
-    assert journal.check() == []
+    assert list(journal.check()) == []
     if any(summary.run == RUN for summary in journal.runs()):
         list(journal.records(RUN))
     journal.close()

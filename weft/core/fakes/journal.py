@@ -17,11 +17,13 @@ from weft.core.ports.clock import Clock, SystemClock
 from weft.core.ports.journal import (
     Claim,
     Letter,
+    Losses,
     Numbered,
     Pruned,
     Record,
     RunHeader,
     RunSummary,
+    Salvage,
 )
 from weft.core.progress import Progress, outdated, settles, unknown_run
 
@@ -119,6 +121,14 @@ class MemoryJournal:
         return (
             Numbered(seq, part, decode(text)) for seq, (part, text) in enumerate(lines, after + 1)
         )
+
+    def losses(self, run: RunId) -> Losses:
+        with self._lock:
+            self._kept(run)
+        return Losses()
+
+    def salvage(self, run: RunId) -> Salvage:
+        return Salvage(self.header(run), tuple(self.records(run)))
 
     def version(self) -> int:
         return self._version

@@ -76,6 +76,29 @@ class Letter:
 
 
 @dataclass(frozen=True, slots=True)
+class Losses:
+    """What is missing at the end of a run's record, as far as something beside the record tells.
+
+    `notes` say it in sentences; none: nothing is missing. `calls`: the records of `once` calls
+    that are known from beside the record only; `Journal.claim` adds them to it. `unsure`: there
+    may have been more: a `once` call that no record knows may have been made.
+    """
+
+    notes: tuple[str, ...] = ()
+    calls: tuple[Record, ...] = ()
+    unsure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """What can be read of a run whose record is damaged, and `problems`: what cannot, and why."""
+
+    header: RunHeader
+    records: tuple[Numbered, ...]
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Pruned:
     """What was removed, and what is left."""
 
@@ -114,9 +137,10 @@ class Journal(Protocol):
 
         The run must have been begun or claimed with this object. A `RunResumed` begins the part
         that it names. What failed with a retryable error may be tried again, these records first:
-        none of them is added twice. Raises: `StoreError`, not retryable, when another process has
-        claimed the run meanwhile. Without `wait` a quick journal raises a retryable `StoreError` at
-        once where somebody else is writing.
+        none of them is added twice. The intent of a `once` call is on the disk, synced, when this
+        returns. Raises: `StoreError`, not retryable, when another process has claimed the run
+        meanwhile. Without `wait` a quick journal raises a retryable `StoreError` at once where
+        somebody else is writing, or where it has to wait for the disk.
         """
 
     def header(self, run: RunId) -> RunHeader:
@@ -133,6 +157,12 @@ class Journal(Protocol):
 
         Raises: `UnknownReference`.
         """
+
+    def losses(self, run: RunId) -> Losses:
+        """What is missing at the end of a run that nobody has. Raises: `UnknownReference`."""
+
+    def salvage(self, run: RunId) -> Salvage:
+        """What is sound of a run, however damaged. Raises: `UnknownReference`."""
 
     def version(self) -> int:
         """A number that differs when anything was written since it was last asked for.

@@ -95,6 +95,10 @@ class CallBook(Protocol):
     def once(self, node: NodeId, call: CallId) -> Known | None:
         """The latest of all that is known of a call that must not be repeated, in any attempt."""
 
+    @property
+    def unsure(self) -> bool:
+        """Whether a call that must not be repeated may have been made without being known."""
+
     def confirmed(self, node: NodeId, call: CallId) -> Confirmation | None:
         """What a person said of a call whose end nobody knows."""
 

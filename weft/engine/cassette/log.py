@@ -27,6 +27,7 @@ class CallLog:
     past       the records of its earlier parts, redacted as they are kept
     confirmed  what a person says of calls that nobody knows the end of, by node, or as `NODE@CALL`
     log        shows people a line about a node
+    unsure     the record has lost calls that nobody knows
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class CallLog:
         confirmed: Mapping[str, Confirmation] | None = None,
         redactor: Redactor | None = None,
         log: Callable[[NodeId, str], None] | None = None,
+        unsure: bool = False,
     ) -> None:
         self._run = run
+        self._unsure = unsure
         self._now_s = now_s
         self._write = write
         self._confirmed = {_anywhere(where): said for where, said in (confirmed or {}).items()}
@@ -67,6 +70,10 @@ class CallLog:
     @property
     def redactor(self) -> Redactor:
         return self._redactor
+
+    @property
+    def unsure(self) -> bool:
+        return self._unsure
 
     @property
     def now_s(self) -> float:

@@ -67,6 +67,13 @@ def settled(book: CallBook, node: NodeId, call: CallId, name: str) -> Known | Co
     Raises: `EffectUnknown` where nobody knows its end.
     """
     known = book.once(node, call)
+    if known is None and book.unsure and (said := book.confirmed(node, call)) is None:
+        raise EffectUnknown(
+            f"nobody knows whether {name} was carried out: the record of the run has lost calls",
+            hint=f"find out, then resume with --confirm {node}=done, or {node}=repeat",
+        )
+    if known is None and book.unsure:
+        return said if said is not None and said.kind == "done" else None
     if known is None or _done(known) == "not done":
         return None
     if _done(known) == "done" and not known.is_lost:

@@ -31,9 +31,9 @@ class Reached:
         if row.no not in self._last:
             self._last[row.no] = 0
             self.marks.follow([self._tables.header_of(row)])
-        for last, _, body in self._tables.batches_of(row, self._last[row.no]):
-            self._last[row.no] = last
-            self.marks.follow([body])
+        for batch in self._tables.batches_of(row, self._last[row.no]):
+            self._last[row.no] = batch.seq
+            self.marks.follow([batch.body])
 
     def add_all(self) -> None:
         """The same of every run that there is."""

@@ -5,7 +5,8 @@ Does not know which database they come from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from weft.core.codec import decode, decode_all
 from weft.core.codec.reader import Get
@@ -14,11 +15,10 @@ from weft.core.events import RunResumed
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Letter, Numbered, RunHeader
 from weft.engine.journal.blobs import digest_of, named, unpacked, unsealed, verified
+from weft.engine.journal.chain import START, link
 
 Fetch = Callable[[bytes], bytes | None]
 """What is stored under a digest, if anything is."""
-Batch = tuple[int, int, bytes]
-"""The number of its last record, the part that wrote its first, and the sealed records."""
 
 A_WORD = ""
 """Where the row of a letter has its node, if it is a word on a call: no end of a node settles it.
@@ -27,6 +27,19 @@ Nor does the run's, unless it succeeded: it is for whoever resumes the run.
 """
 
 _CACHED_CHARACTERS = 1 << 23
+_UNCHAINED: Final = "the records from {} to {} do not fit those before them"
+
+
+class Batch(NamedTuple):
+    """A row of records: the last one's number, the part that wrote the first, the sealed records.
+
+    `chain`: see `weft.engine.journal.chain`; None in a row of a weft that had none.
+    """
+
+    seq: int
+    part: int
+    body: bytes
+    chain: bytes | None = None
 
 
 class Values:
@@ -72,12 +85,68 @@ def letter_in(stored: bytes) -> Letter:
 
 def records_in(batch: Batch, get: Get) -> Iterator[Numbered]:
     """The records of one batch. Raises: `StoreError`."""
-    last, part, stored = batch
-    records = decode_all(unsealed(stored), get)
-    for seq, record in enumerate(records, last - len(records) + 1):
+    part = batch.part
+    records = decode_all(unsealed(batch.body), get)
+    for seq, record in enumerate(records, batch.seq - len(records) + 1):
         if isinstance(record, RunResumed):
             part = record.part
         yield Numbered(seq, part, record)
+
+
+class BatchReader:
+    """Reads the batches of a run, in order from behind the record `after`, and checks their chain.
+
+    `seq` is the number of the last record that was read.
+    """
+
+    def __init__(self, get: Get, after: int = 0) -> None:
+        self.seq = after
+        self._get = get
+        self._chain: bytes | None = None if after else START  # None: it is not known
+
+    def problem(self, batch: Batch, records: Sequence[Numbered]) -> str:
+        """What is wrong between `batch` and the one before it, in a sentence; empty: nothing."""
+        seq, before = self.seq, self._chain
+        self.seq, self._chain = batch.seq, batch.chain or START
+        if not records or records[0].seq > seq + 1:
+            upto = records[0].seq - 1 if records else batch.seq
+            return f"the records from {seq + 1} to {upto} are missing"
+        if before is None:
+            return ""
+        if records[0].seq <= seq:
+            return f"the records from {records[0].seq} to {seq} are there twice"
+        if batch.chain is None:
+            told = bool(before)
+        else:
+            told = batch.chain != link(before, batch.seq, batch.part, batch.body)
+        return _UNCHAINED.format(seq + 1, batch.seq) if told else ""
+
+    def read(self, batch: Batch) -> list[Numbered]:
+        """The records of the next batch. Raises: `StoreError`."""
+        first = self.seq + 1
+        try:
+            records = list(records_in(batch, self._get))
+        except StoreError as error:
+            told = f"the records from {first} to {batch.seq} cannot be read: {error.message}"
+            raise StoreError(told, hint=error.hint) from error
+        problem = self.problem(batch, records)
+        if problem:
+            raise StoreError(problem)
+        return records
+
+    def salvage(self, batch: Batch, problems: list[str]) -> list[Numbered]:
+        """The records of the next batch that can be read; adds what is wrong to `problems`."""
+        try:
+            records = list(records_in(batch, self._get))
+        except StoreError as error:
+            told = f"the records from {self.seq + 1} to {batch.seq} cannot be read: {error.message}"
+            problems.append(told)
+            self.seq, self._chain = batch.seq, batch.chain
+            return []
+        before = self.seq
+        problem = self.problem(batch, records)
+        problems += [problem] if problem else []
+        return [record for record in records if record.seq > before]
 
 
 def wrong_values(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[str]:
@@ -88,20 +157,3 @@ def wrong_values(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[str]:
                 yield f"the value {digest.hex()} does not fit its hash"
         except StoreError as error:
             yield f"the value {digest.hex()}: {error.message}"
-
-
-def wrong_run(header: bytes, batches: Iterable[Batch], get: Get) -> Iterator[str]:
-    """What is wrong with the rows of one run, in sentences."""
-    try:
-        header_in(header, get)
-    except StoreError as error:
-        yield f"its header: {error.message}"
-    seq = 0
-    for batch in batches:
-        try:
-            first = next(records_in(batch, get)).seq
-            if first != seq + 1:
-                yield f"record {seq + 1} is missing, or there twice"
-        except (StoreError, StopIteration) as error:
-            yield f"the records from {seq + 1} to {batch[0]}: {error}"
-        seq = batch[0]

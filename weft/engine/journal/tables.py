@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from weft.core.errors import StoreError
 from weft.core.events import RunStatus
 from weft.core.ids import NodeId, RunId
-from weft.core.ports.journal import RunHeader, RunSummary
+from weft.core.ports.journal import Numbered, RunHeader, RunSummary, Salvage
 from weft.core.progress import Progress, unknown_run
-from weft.engine.journal.rows import Batch, Values, header_in, wrong_run, wrong_values
+from weft.engine.journal.rows import Batch, BatchReader, Values, header_in, wrong_values
 
 PAGE = 64
 """Batches that are read at once."""
@@ -21,7 +22,11 @@ _CLOSEST_OF = 10_000
 
 
 class Row(NamedTuple):
-    """A run as its table has it."""
+    """A run as its table has it.
+
+    `end`: the number of its last record, where it has ended; None in a row that does not tell.
+    `logged`: its `once` calls are known beside the database, too.
+    """
 
     no: int
     id: RunId
@@ -30,10 +35,17 @@ class Row(NamedTuple):
     ended_wall: str
     part: int
     status: RunStatus | None
+    end: int | None = None
+    logged: bool = False
 
 
 class Tables(ABC):
-    """Reads a journal through one connection. `values`: what was kept apart, by name."""
+    """Reads a journal through one connection. `values`: what was kept apart, by name.
+
+    `errors`: what the database raises where it cannot read its own pages.
+    """
+
+    errors: ClassVar[tuple[type[Exception], ...]] = ()
 
     def __init__(self) -> None:
         self.values = Values(self.fetch)
@@ -109,14 +121,41 @@ class Tables(ABC):
         """All batches that end after the record `after`, in order."""
         while page := self.page_of(row, after):
             yield from page
-            after = page[-1][0]
+            after = page[-1].seq
+
+    def check_end(self, row: Row, seq: int) -> None:
+        """Raises: `StoreError` where the record `seq` is the last of a run that has more."""
+        if row.end is not None and seq < row.end:
+            raise StoreError(f"the records from {seq + 1} to {row.end} are missing")
+
+    def salvage(self, row: Row) -> Salvage:
+        """What is sound of a run. Raises nothing: what keeps it from being read is a problem."""
+        problems: list[str] = []
+        records: list[Numbered] = []
+        header = RunHeader(row.id, row.flow, row.wall, "")
+        try:
+            stored = header_in(self.header_of(row), self.values.get)
+            if (stored.run, stored.flow, stored.wall) != (row.id, row.flow, row.wall):
+                problems.append("its row and its header do not agree")
+            header = stored
+        except StoreError as error:
+            problems.append(f"its header cannot be read: {error.message}")
+        reader = BatchReader(self.values.get)
+        try:
+            for batch in self.batches_of(row):
+                records += reader.salvage(batch, problems)
+            self.check_end(row, reader.seq)
+        except StoreError as error:
+            problems.append(error.message)
+        except self.errors as error:
+            problems.append(f"the records after {reader.seq} cannot be read: {error}")
+        return Salvage(header, tuple(records), tuple(problems))
 
     def complaints(self) -> Iterator[str]:
         """Reads everything; what is damaged or missing, in sentences."""
         yield from wrong_values(self.bodies())
         for row in self.rows():
-            wrong = wrong_run(self.header_of(row), self.batches_of(row), self.values.get)
-            yield from (f"run {row.id!r}: {text}" for text in wrong)
+            yield from (f"run {row.id!r}: {text}" for text in self.salvage(row).problems)
 
     def _summary(self, row: Row, held: bool) -> RunSummary:
         progress = self.progress_of(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -54,6 +55,10 @@ class Limits(TypedDict, total=False):
     budget: Mapping[str, object] | Budget
     seed: int
     durability: Durability
+    journal_wait: float | str
+
+
+_logger = logging.getLogger("weft")
 
 
 class Settings(TypedDict, total=False):
@@ -73,6 +78,7 @@ class Settings(TypedDict, total=False):
     run: RunId | None
     journal: Journal | None
     durability: Durability | None
+    journal_wait_s: float | None
 
 
 class Flow(Builder):
@@ -286,6 +292,8 @@ class Flow(Builder):
             taken = take(
                 journal, run, unit=self.unit, accept_changes=accept_changes, confirmed=confirmed
             )
+            for note in taken.story.losses.notes:
+                _logger.warning("%s: %s", taken.run, note)
             return resumed(taken, own=own, **settings)
         except BaseException:
             if own is not None:

@@ -20,11 +20,13 @@ from weft.core.ports.clock import Clock, SystemClock
 from weft.core.ports.journal import (
     Claim,
     Letter,
+    Losses,
     Numbered,
     Pruned,
     Record,
     RunHeader,
     RunSummary,
+    Salvage,
 )
 from weft.core.progress import Progress
 from weft.engine.journal.blobs import Blobs, sealed
@@ -122,7 +124,14 @@ class PostgresJournal:
 
     def records(self, run: RunId, after: int = 0, limit: int | None = None) -> Iterator[Numbered]:
         row = self._tables.row_of(run)
-        return islice(numbered(self._using, row, after), limit)
+        return islice(numbered(self._using, row, after, self._where), limit)
+
+    def losses(self, run: RunId) -> Losses:
+        self._tables.row_of(run)
+        return Losses()  # the server syncs what it has taken
+
+    def salvage(self, run: RunId) -> Salvage:
+        return self._tables.salvage(self._tables.row_of(run))
 
     def version(self) -> int:
         # Which transactions have ended, of any session: it differs once one more has.

@@ -57,7 +57,8 @@ class PostgresTables(Tables):
     def page_of(self, row: Row, after: int) -> list[Batch]:
         query = """SELECT seq, part, body FROM weft_batches WHERE run = %s AND seq > %s
         ORDER BY seq LIMIT %s"""
-        return [(seq, part, body) for seq, part, body in self._ask(query, (row.no, after, PAGE))]
+        found = self._ask(query, (row.no, after, PAGE))
+        return [Batch(seq, part, body) for seq, part, body in found]
 
     def fetch(self, digest: bytes) -> bytes | None:
         found: bytes | None = self._one("SELECT body FROM weft_blobs WHERE digest = %s", digest)

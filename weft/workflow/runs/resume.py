@@ -81,9 +81,10 @@ def take(
     run has succeeded or `confirmed` names a call whose end is known, `StoreError`.
     """
     found = find_run(journal, run)
-    claim = journal.claim(found)
+    losses = journal.losses(found)
+    claim = journal.claim(found)  # adds what is known of them
     try:
-        story = story_of(journal, found)
+        story = story_of(journal, found, replace(losses, calls=()))
         if story.ended is not None and story.ended.status == "succeeded":
             hint = f"see it with `weft runs show {found}`, repeat it with `weft replay {found}`"
             raise InputError(f"{found} has succeeded: nothing is left to do", hint=hint)
@@ -135,6 +136,7 @@ def _taken(
         _words(letters, story, confirmed),
         tuple(letter for letter in letters if letter.kind != "confirm"),
         digests=digests_like(story.header),
+        unsure=story.losses.unsure,
     )
     settings = settings_of(story.header.settings)
     inputs = _inputs(story, redactor)
@@ -157,7 +159,8 @@ def _words(
     words = [one for one in letters if one.kind == "confirm" and one.node not in confirmed]
     calls = unsettled(story.records) if words or confirmed else ()
     for where in confirmed:
-        _check_place(where, calls)
+        if not story.losses.unsure:  # else there may be calls that the record does not have
+            _check_place(where, calls)
     for word in words:
         found |= bound(word, calls)
     return found | confirmed

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final
 
 from weft.core.calls import CallEvent
 from weft.core.events import (
@@ -17,16 +18,17 @@ from weft.core.events import (
     RunResumed,
 )
 from weft.core.ids import NodeId, RunId
-from weft.core.ports.journal import Journal, Numbered, RunHeader
+from weft.core.ports.journal import Journal, Losses, Numbered, RunHeader
 from weft.engine.trace import Trace
 
 
 @dataclass(frozen=True)
 class Story:
-    """The header and the records of a run, in order."""
+    """The header and the records of a run, in order; `losses`: what is missing of them."""
 
     header: RunHeader
     records: Sequence[Numbered]
+    losses: Losses = field(default_factory=Losses)
 
     @property
     def run(self) -> RunId:
@@ -82,6 +84,32 @@ class Story:
         return trace
 
 
-def story_of(journal: Journal, run: RunId) -> Story:
-    """Read a run. Raises: `UnknownReference`, `StoreError`."""
-    return Story(journal.header(run), list(journal.records(run)))
+LOST: Final = "lost"
+"""The setting of a header that says, in sentences, what was missing when its run was exported."""
+
+
+def story_of(journal: Journal, run: RunId, losses: Losses | None = None) -> Story:
+    """Read a run; `losses`: what the journal said of it before. Raises: `UnknownReference`,
+    `StoreError`."""
+    found = losses or journal.losses(run)
+    return _whole(journal.header(run), list(journal.records(run)), found)
+
+
+def salvaged(journal: Journal, run: RunId) -> Story:
+    """What is sound of a run, whose `losses` say what is not. Raises: `UnknownReference`."""
+    found, losses = journal.salvage(run), journal.losses(run)
+    if found.problems:
+        notes = (*found.problems, *losses.notes)
+        losses = replace(losses, notes=notes, unsure=True)
+    return _whole(found.header, found.records, losses)
+
+
+def _whole(header: RunHeader, records: Sequence[Numbered], losses: Losses) -> Story:
+    """With the calls that are known from beside the record, at its end."""
+    lost = header.settings.get(LOST)
+    if isinstance(lost, list):
+        notes = (*(str(note) for note in lost), *losses.notes)
+        losses = replace(losses, notes=notes, unsure=True)
+    seq, part = records[-1][:2] if records else (0, 1)
+    known = [Numbered(seq + place, part, call) for place, call in enumerate(losses.calls, 1)]
+    return Story(header, [*records, *known], losses)

@@ -11,7 +11,7 @@ from pathlib import Path
 from weft.core.errors import StoreError
 from weft.engine.journal.sqlite.locks import is_locked
 
-_BESIDE = ("-wal", "-shm", ".claims")
+_BESIDE = ("-wal", "-shm", ".claims", ".once")
 
 
 def set_aside(path: Path) -> Path:

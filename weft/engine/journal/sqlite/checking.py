@@ -5,6 +5,8 @@ Does not mend it.
 
 from __future__ import annotations
 
+from weft.engine.journal.sqlite.locks import is_locked
+from weft.engine.journal.sqlite.losses import losses, orphans
 from weft.engine.journal.sqlite.tables import SqliteTables
 
 
@@ -15,4 +17,8 @@ def complaints(tables: SqliteTables) -> list[str]:
     told += [
         f"a row of {row[0]} belongs to no run" for row in db.execute("PRAGMA foreign_key_check")
     ]
-    return told + list(tables.complaints())
+    told += tables.complaints()
+    for row in tables.rows():
+        if not is_locked(tables.claim_file(row.no)):
+            told += [f"run {row.id!r}: {note}" for note in losses(tables, row).notes]
+    return told + list(orphans(tables))

@@ -32,6 +32,13 @@ class JournalInUse(StoreError):
         super().__init__(f"another thread is using the journal {path}", retryable=True)
 
 
+class DiskWait(StoreError):
+    """What is to be appended has to be synced, and its caller does not wait."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"the journal {path} has to wait for the disk", retryable=True)
+
+
 @contextmanager
 def faults(path: Path) -> Iterator[None]:
     """Turn what goes wrong with the database at `path` into a `StoreError`."""

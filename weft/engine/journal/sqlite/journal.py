@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from sqlite3 import Connection
+from sqlite3 import Connection, Error
 
 from weft.core.codec import encode
 from weft.core.errors import StoreError
@@ -20,11 +20,13 @@ from weft.core.ports.clock import Clock, SystemClock
 from weft.core.ports.journal import (
     Claim,
     Letter,
+    Losses,
     Numbered,
     Pruned,
     Record,
     RunHeader,
     RunSummary,
+    Salvage,
 )
 from weft.core.progress import Progress
 from weft.engine.journal.blobs import Blobs, sealed
@@ -35,8 +37,17 @@ from weft.engine.journal.refusals import busy, closed, exists, unclaimed
 from weft.engine.journal.rows import letter_in, node_of
 from weft.engine.journal.sqlite import writing
 from weft.engine.journal.sqlite.checking import complaints
-from weft.engine.journal.sqlite.faults import BUSY_S, JournalInUse, faults, faults_of_pruning
-from weft.engine.journal.sqlite.locks import FileLock, holder, locked
+from weft.engine.journal.sqlite.claiming import claimed
+from weft.engine.journal.sqlite.faults import (
+    BUSY_S,
+    DiskWait,
+    JournalInUse,
+    faults,
+    faults_of_pruning,
+)
+from weft.engine.journal.sqlite.locks import FileLock, holder, is_locked, locked
+from weft.engine.journal.sqlite.losses import losses
+from weft.engine.journal.sqlite.once import OnceLog
 from weft.engine.journal.sqlite.pruning import prune
 from weft.engine.journal.sqlite.reading import Reading, only_read, reading_will_do
 from weft.engine.journal.sqlite.schema import number, opened
@@ -82,26 +93,22 @@ class SqliteJournal:
                 with writing.transaction(tables.db):
                     no = self._begun(header, body, blobs)
                     lock = self._locked(header.run, no)  # before anybody else sees the run
+                    once = OnceLog.begin(tables.once_file(no), header.run)
             except BaseException:
                 if lock is not None:
                     lock.release()
                 raise
-            self._held[header.run] = Held(no, 0, Progress(), lock)
+            self._held[header.run] = Held(no, 0, Progress(), lock, once)
         return Claimed(partial(self._let_go, header.run, lock))
 
     def claim(self, run: RunId) -> Claim:
         with self._writing() as tables:
-            db, lock = tables.db, self._locked(run, tables.row_of(run).no)
+            lock = self._locked(run, tables.row_of(run).no)
             try:
-                row = tables.row_of(run)
-                given = number(db, "SELECT count(*) FROM letters WHERE run = ?", row.no) > 0
-                if given:
-                    db.execute("UPDATE letters SET taken = 0 WHERE run = ?", (row.no,))
-                seq, progress = tables.last_seq(row), tables.progress_of(row)
+                self._held[run] = claimed(tables, tables.row_of(run), lock, self._clock.wall)
             except BaseException:
                 lock.release()
                 raise
-            self._held[run] = Held(row.no, seq, progress, lock, given)
         return Claimed(partial(self._let_go, run, lock))
 
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
@@ -110,6 +117,8 @@ class SqliteJournal:
             if held is None:
                 raise unclaimed(run)
             if records:
+                if not wait and any(map(writing.is_intent, records)):
+                    raise DiskWait(self.path)
                 writing.append(tables.db, held, records, self._clock.wall)
                 self._version += 1
 
@@ -128,7 +137,17 @@ class SqliteJournal:
     def records(self, run: RunId, after: int = 0, limit: int | None = None) -> Iterator[Numbered]:
         with self._using() as tables:
             row = tables.row_of(run)
-        return islice(numbered(self._using, row, after), limit)
+        return islice(numbered(self._using, row, after, f"the journal {self.path}"), limit)
+
+    def losses(self, run: RunId) -> Losses:
+        with self._using() as tables:
+            row = tables.row_of(run)
+            held = is_locked(tables.claim_file(row.no))
+            return Losses() if held else losses(tables, row)
+
+    def salvage(self, run: RunId) -> Salvage:
+        with self._using() as tables:
+            return tables.salvage(tables.row_of(run))
 
     def version(self) -> int:
         with suppress(JournalInUse), self._using(wait=False) as tables:
@@ -186,6 +205,7 @@ class SqliteJournal:
             if not self._closed:
                 self._closed = True
                 for held in self._held.values():
+                    held.once.close()
                     held.lock.release()
                 self._held.clear()
                 self._db.close()
@@ -195,7 +215,16 @@ class SqliteJournal:
             held = self._held.get(run)
             if held is not None and held.lock is lock:
                 del self._held[run]
+                self._end_log(held)
             lock.release()
+
+    def _end_log(self, held: Held) -> None:
+        """What has succeeded is never resumed: once its end is in the file its log is needless."""
+        held.once.close()
+        if held.progress.status == "succeeded":
+            with suppress(Error, OSError):  # it stays, then, until the run is pruned
+                if held.once.empty or writing.checkpoint(self._db):
+                    held.once.remove()
 
     @contextmanager
     def _using(self, wait: bool = True) -> Iterator[SqliteTables]:
@@ -245,7 +274,7 @@ class SqliteJournal:
         if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (header.run,)).fetchone():
             raise exists(f"the journal {self.path}", header.run)
         writing.keep(self._db, blobs.bodies)
-        query = "INSERT INTO runs (id, flow, wall, header) VALUES (?, ?, ?, ?)"
+        query = "INSERT INTO runs (id, flow, wall, header, logged) VALUES (?, ?, ?, ?, 1)"
         made = self._db.execute(query, (header.run, header.flow, header.wall, body))
         self._version += 1
         return made.lastrowid or 0

@@ -100,6 +100,8 @@ def _remove_lot(tables: SqliteTables, gone: Sequence[Row], steps: _Steps) -> lis
                 keys = base_of(row.no), base_of(row.no + 1)
                 db.execute("DELETE FROM batches WHERE key > ? AND key < ?", keys)
                 db.execute("DELETE FROM runs WHERE no = ?", (row.no,))
+        for row, _ in taken:
+            tables.once_file(row.no).unlink(missing_ok=True)
     finally:
         for _, lock in taken:
             lock.release()

@@ -96,7 +96,10 @@ def _connected(path: Path) -> tuple[sqlite3.Connection, _Stamp | None]:
 
 def _unmerged(path: Path, log: Path) -> StoreError:
     told = f"the newest records of the journal {path} are in {log.name}, which cannot be read there"
-    hint = "copy both files to a folder that you may write to, with room, and name the copy"
+    hint = (
+        f"copy {path.name} and all beside it that begins so to a folder with room that you may "
+        "write to, and name the copy"
+    )
     return StoreError(told, hint=hint)
 
 

@@ -35,6 +35,14 @@ MIGRATIONS: Sequence[Sequence[str]] = (
         node TEXT, taken INTEGER NOT NULL DEFAULT 0, body BLOB NOT NULL)""",
         "CREATE INDEX letters_of ON letters (run)",
     ),
+    (
+        # See `weft.engine.journal.chain`; NULL in what was written before.
+        "ALTER TABLE batches ADD COLUMN chain BLOB",
+        # The number of the last record of a run that has ended, since its row cannot be lost alone.
+        "ALTER TABLE runs ADD COLUMN end_seq INTEGER",
+        # Whether there is a file of its `once` calls beside the database.
+        "ALTER TABLE runs ADD COLUMN logged INTEGER NOT NULL DEFAULT 0",
+    ),
 )
 """The statements that lead from version N, counted from 0, to N + 1. Only ever add to it."""
 

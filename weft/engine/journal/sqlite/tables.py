@@ -10,13 +10,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from weft.core.ids import NodeId, RunId
+from weft.engine.journal.chain import START
 from weft.engine.journal.rows import Batch
 from weft.engine.journal.sqlite.locks import holder, is_locked
 from weft.engine.journal.sqlite.schema import number
 from weft.engine.journal.tables import PAGE, Row, Tables
 
 _SEQ_BITS = 32
-_ROW = "SELECT no, id, flow, wall, ended_wall, part, status FROM runs"
+_ROW = "SELECT no, id, flow, wall, ended_wall, part, status, end_seq, logged FROM runs"
 
 
 def base_of(no: int) -> int:
@@ -27,6 +28,8 @@ def base_of(no: int) -> int:
 class SqliteTables(Tables):
     """The tables in the file `path`."""
 
+    errors = (sqlite3.Error,)
+
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:
         super().__init__()
         self.db = db
@@ -35,6 +38,10 @@ class SqliteTables(Tables):
     def claim_file(self, no: int) -> Path:
         """What whoever has a run locks."""
         return self._path.with_name(f"{self._path.name}.claims") / str(no)
+
+    def once_file(self, no: int) -> Path:
+        """Where the `once` calls of a run are, beside the database."""
+        return self._path.with_name(f"{self._path.name}.once") / str(no)
 
     def found(self, run: RunId) -> Row | None:
         found = self.db.execute(f"{_ROW} WHERE id = ?", (run,)).fetchone()
@@ -61,9 +68,21 @@ class SqliteTables(Tables):
 
     def page_of(self, row: Row, after: int) -> list[Batch]:
         base, end = base_of(row.no), base_of(row.no + 1)
-        query = "SELECT key, part, body FROM batches WHERE key > ? AND key < ? ORDER BY key LIMIT ?"
+        query = """SELECT key, part, body, chain FROM batches WHERE key > ? AND key < ?
+        ORDER BY key LIMIT ?"""
         found = self.db.execute(query, (base + after, end, PAGE))
-        return [(key - base, part, body) for key, part, body in found]
+        return [Batch(key - base, *rest) for key, *rest in found]
+
+    def chain_at(self, row: Row, seq: int) -> bytes:
+        """The chain at the batch that ends with the record `seq`; empty where there is none."""
+        query = "SELECT chain FROM batches WHERE key = ?"
+        found = self.db.execute(query, (base_of(row.no) + seq,)).fetchone()
+        return START if found is None or found[0] is None else bytes(found[0])
+
+    def batches_after(self, row: Row, seq: int) -> int:
+        """How many batches end after the record `seq`."""
+        keys = base_of(row.no) + seq, base_of(row.no + 1)
+        return number(self.db, "SELECT count(*) FROM batches WHERE key > ? AND key < ?", *keys)
 
     def fetch(self, digest: bytes) -> bytes | None:
         row = self.db.execute("SELECT body FROM blobs WHERE digest = ?", (digest,)).fetchone()

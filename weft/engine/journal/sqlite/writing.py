@@ -7,56 +7,123 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 
+from weft.core.calls import ToolCalled
 from weft.core.codec import encode_all
+from weft.core.errors import StoreError
 from weft.core.events import HumanAnswered, HumanAsked, NodeFinished, RunFinished, RunResumed
 from weft.core.ports.journal import Record
 from weft.core.progress import Progress
 from weft.engine.journal.blobs import Blobs, packed, sealed
+from weft.engine.journal.chain import START, link
 from weft.engine.journal.rows import A_WORD
 from weft.engine.journal.sqlite.locks import FileLock
+from weft.engine.journal.sqlite.once import OnceLog
 from weft.engine.journal.sqlite.tables import base_of
 
-_INSERT = "INSERT INTO batches VALUES (?, ?, ?)"
+_INSERT = "INSERT INTO batches VALUES (?, ?, ?, ?)"
+_SYNCED_IN_LOG = 32
+"""Batches with intents after which the log is put in its place: what it holds is soon lost."""
 _TELLING = frozenset({HumanAsked, HumanAnswered, NodeFinished, RunFinished, RunResumed})
 
 
 @dataclass(slots=True)
 class Held:
-    """A run that this process has. `seq` is the number of its last record."""
+    """A run that this process has.
+
+    `seq` is the number of its last record, `chain` the chain there. `once`: the file of its calls.
+    """
 
     no: int
     seq: int
     progress: Progress
     lock: FileLock
+    once: OnceLog
+    chain: bytes = START
     letters: bool = False
     """Whether there may be letters to it that were given out and not settled."""
+    synced: int = 0
+    """How many batches with intents this process has written."""
+
+
+class Prepared:
+    """A batch that is about to be written behind the last of a run."""
+
+    def __init__(
+        self, no: int, seq: int, chain: bytes, part: int, records: Sequence[Record]
+    ) -> None:
+        self.records = records
+        self._blobs = Blobs()
+        body = sealed(encode_all(records, self._blobs.keep))
+        self.seq = seq + len(records)
+        self.chain = link(chain, self.seq, part, body)
+        self.row = (base_of(no) + self.seq, part, body, self.chain)
+
+    @property
+    def bodies(self) -> Mapping[bytes, bytes]:
+        """What its records keep apart."""
+        return self._blobs.bodies
 
 
 def append(
     db: sqlite3.Connection, held: Held, records: Sequence[Record], wall: Callable[[], datetime]
 ) -> None:
     """Write a batch: all of it or nothing. `wall`: the clock, for the time of an end."""
-    blobs = Blobs()
-    body = sealed(encode_all(records, blobs.keep))
-    row = (base_of(held.no) + held.seq + len(records), held.progress.part, body)
-    telling = _telling(held, records)
-    if not blobs.bodies and not telling:
-        db.execute(_INSERT, row)  # one statement is a transaction by itself
+    batch = Prepared(held.no, held.seq, held.chain, held.progress.part, records)
+    calls = held.once.calls(records)
+    if calls and any(map(is_intent, calls)):
+        with synced(db):
+            insert(db, held, batch, wall)
+        held.synced += 1
+        if held.synced % _SYNCED_IN_LOG == 0:
+            with suppress(sqlite3.Error):  # the next one will do
+                checkpoint(db)
+    else:
+        insert(db, held, batch, wall)
+    try:
+        held.once.add(held.seq, held.chain, calls)
+    except OSError as error:
+        told = f"the once calls of the run cannot be kept beside its journal: {error}"
+        raise StoreError(told, hint="is there room, and may this user write there?") from error
+
+
+def insert(
+    db: sqlite3.Connection, held: Held, batch: Prepared, wall: Callable[[], datetime]
+) -> None:
+    """Write what was prepared, and how the run stands then."""
+    telling = _telling(held, batch.records)
+    if not batch.bodies and not telling:
+        db.execute(_INSERT, batch.row)  # one statement is a transaction by itself
     else:
         after = held.progress.after(telling)
         with transaction(db):
-            keep(db, blobs.bodies)
-            db.execute(_INSERT, row)
+            keep(db, batch.bodies)
+            db.execute(_INSERT, batch.row)
             for record in telling:
                 _settle(db, held, record)
             if telling:
-                _stand(db, held, after, wall().isoformat() if after.status else "")
+                _stand(db, held, after, batch.seq, wall().isoformat() if after.status else "")
         held.progress = after
-    held.seq += len(records)
+    held.seq, held.chain = batch.seq, batch.chain
+
+
+@contextmanager
+def synced(db: sqlite3.Connection) -> Iterator[None]:
+    """What is written meanwhile is on the disk when it is done, and all that came before it."""
+    before = db.execute("PRAGMA synchronous").fetchone()[0]
+    db.execute("PRAGMA synchronous = FULL")
+    try:
+        yield
+    finally:
+        db.execute(f"PRAGMA synchronous = {before}")
+
+
+def is_intent(record: Record) -> bool:
+    """Whether it is the intent of a call that must not be repeated."""
+    return isinstance(record, ToolCalled) and record.effect == "once"
 
 
 def _telling(held: Held, records: Sequence[Record]) -> list[Record]:
@@ -84,13 +151,14 @@ def _settle(db: sqlite3.Connection, held: Held, record: Record) -> None:
         db.execute("DELETE FROM letters WHERE run = ? AND node = ?", (held.no, record.node))
 
 
-def _stand(db: sqlite3.Connection, held: Held, after: Progress, wall: str) -> None:
+def _stand(db: sqlite3.Connection, held: Held, after: Progress, seq: int, wall: str) -> None:
     if after.asking != held.progress.asking:
         db.execute("DELETE FROM asking WHERE run = ?", (held.no,))
         db.executemany("INSERT INTO asking VALUES (?, ?)", [(held.no, n) for n in after.asking])
     if (after.part, after.status) != (held.progress.part, held.progress.status):
-        query = "UPDATE runs SET part = ?, status = ?, ended_wall = ? WHERE no = ?"
-        db.execute(query, (after.part, after.status, wall, held.no))
+        query = "UPDATE runs SET part = ?, status = ?, ended_wall = ?, end_seq = ? WHERE no = ?"
+        end = seq if after.status else None
+        db.execute(query, (after.part, after.status, wall, end, held.no))
 
 
 @contextmanager
@@ -104,3 +172,9 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def checkpoint(db: sqlite3.Connection) -> bool:
+    """Put what is in the log in its place, synced; whether all of it is."""
+    busy, log, done = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return not busy and log == done

@@ -1,0 +1,246 @@
+"""The `once` calls of a run, known beside the database: a file that survives the loss of its log.
+
+Its first line says how far the record went when it was last written; each other line is a record of
+a call. An intent is synced before its call is made, a result is not. Does not know what is missing
+from the database; see `losses`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from weft.core.calls import CallId, ToolCalled, ToolReturned
+from weft.core.codec import decode, encode
+from weft.core.errors import StoreError
+from weft.core.ids import NodeId, RunId
+from weft.core.ports.journal import Record
+from weft.engine.journal.chain import START
+
+_FLAGS: Final = os.O_RDWR | getattr(os, "O_BINARY", 0)
+_HEAD_BYTES: Final = 96
+_MOST_BYTES: Final = 1 << 16
+"""A call with longer arguments is kept without them, and a longer result is not kept."""
+
+
+class Entry(NamedTuple):
+    """A record of a call, and the batch that it is in: its last record's number and its chain."""
+
+    seq: int
+    chain: bytes
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class OnceState:
+    """What the file of a run says. `seq` and `chain` are those of the last batch it knows of.
+
+    `notes`: what was lost earlier; `unsure` as in `Losses`. `damage`: why not all could be read.
+    """
+
+    run: RunId
+    seq: int = 0
+    chain: bytes = START
+    entries: tuple[Entry, ...] = ()
+    notes: tuple[str, ...] = ()
+    unsure: bool = False
+    damage: str = ""
+
+
+class OnceLog:
+    """The file of a run that this process has. Raises: `OSError`."""
+
+    def __init__(self, path: Path, state: OnceState) -> None:
+        self._path = path
+        self._open: set[tuple[NodeId, CallId]] = set()
+        self._entries = 0
+        self._placed = False  # whether the name of the file is synced
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        begun = path.with_name(f"{path.name}.part")
+        told = {"run": state.run, "notes": state.notes, "unsure": state.unsure}
+        lines = [_line(json.dumps(told)), *map(self._entry, state.entries)]
+        lasting = bool(state.entries or state.notes)
+        self._file: int | None = os.open(begun, os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
+        try:
+            os.write(self._file, _head(state.seq, self._entries, state.chain) + b"".join(lines))
+            if lasting:
+                os.fsync(self._file)
+            self.close()  # Windows renames no file that is open
+            begun.replace(path)
+            self._file = os.open(path, _FLAGS)
+            if lasting:
+                self._place()
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def begin(cls, path: Path, run: RunId) -> OnceLog:
+        """The file of a new run. One that is there is of a run that the journal has lost."""
+        before = read(path)
+        if before is not None and (before.seq or before.damage):
+            path.replace(path.with_name(f"{path.name}.lost"))
+        return cls(path, OnceState(run))
+
+    @property
+    def empty(self) -> bool:
+        """Whether no call is in it."""
+        return not self._entries
+
+    def calls(self, records: Sequence[Record]) -> list[Record]:
+        """Of `records` those of `once` calls."""
+        found: list[Record] = []
+        for record in records:
+            if isinstance(record, ToolCalled):
+                if record.effect == "once":
+                    self._open.add((record.node, record.call))
+                    found.append(record)
+            elif isinstance(record, ToolReturned) and (record.node, record.call) in self._open:
+                found.append(record)
+        return found
+
+    def add(self, seq: int, chain: bytes, calls: Sequence[Record] = ()) -> None:
+        """A batch was added to the record, with these `calls` in it. Syncs the intents."""
+        if self._file is None:
+            return
+        if calls:
+            lines = b"".join(self._entry(Entry(seq, chain, call)) for call in calls)
+            os.lseek(self._file, 0, os.SEEK_END)
+            os.write(self._file, lines)
+        _write_first(self._file, _head(seq, self._entries, chain))
+        if calls and any(isinstance(call, ToolCalled) for call in calls):
+            os.fsync(self._file)
+            self._place()
+
+    def close(self) -> None:
+        """Let go of it. Harmless when repeated."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            os.close(file)
+
+    def remove(self) -> None:
+        """Close it and remove the file."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
+    def _entry(self, entry: Entry) -> bytes:
+        record = entry.record
+        text = encode(record)
+        if len(text) > _MOST_BYTES:
+            if not isinstance(record, ToolCalled):
+                return b""
+            text = encode(replace(record, arguments={"left out": f"{len(text):,} characters"}))
+        self._entries += 1
+        return _line(f"{entry.seq} {entry.chain.hex() or '-'} {text}")
+
+    def _place(self) -> None:
+        if not self._placed:
+            for folder in (self._path.parent, self._path.parent.parent):
+                with suppress(PermissionError):  # Windows opens no folders
+                    found = os.open(folder, os.O_RDONLY)
+                    try:
+                        os.fsync(found)
+                    finally:
+                        os.close(found)
+            self._placed = True
+
+
+def read(path: Path) -> OnceState | None:
+    """What the file says; None where there is none. Raises nothing for damaged ones: see `damage`.
+
+    What the first line does not count was not synced: where that is damaged its call was not made.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return OnceState(RunId(""), damage=f"it cannot be read: {error.strerror}")
+    if not data:
+        return OnceState(RunId(""), damage="it is empty")
+    seq, count, chain = _read_head(data[:_HEAD_BYTES])
+    lines = data[_HEAD_BYTES:].split(b"\n")[:-1]
+    state, damage = _read_about(lines[:1])
+    entries, whole = _read_entries(lines[1:], count)
+    if count < 0:
+        damage = "its first line is damaged"
+    elif not whole:
+        damage = damage or "calls are damaged or missing"
+    if entries and entries[-1].seq > seq:
+        seq, chain = entries[-1].seq, entries[-1].chain
+    return replace(state, seq=seq, chain=chain, entries=entries, damage=damage)
+
+
+def _read_entries(lines: Sequence[bytes], count: int) -> tuple[tuple[Entry, ...], bool]:
+    """What `lines` say, and whether the first `count` of them, at least, could be read."""
+    entries: list[Entry] = []
+    whole = len(lines) >= count
+    for place, line in enumerate(lines):
+        try:
+            entries.append(_read_entry(line))
+        except (ValueError, TypeError, StoreError):
+            whole &= place >= count >= 0
+    return tuple(entries), whole
+
+
+def _read_about(lines: Sequence[bytes]) -> tuple[OnceState, str]:
+    try:
+        told = json.loads(_text(lines[0]))
+        return OnceState(
+            RunId(told["run"]), notes=tuple(told["notes"]), unsure=bool(told["unsure"])
+        ), ""
+    except (ValueError, IndexError, KeyError, TypeError):
+        return OnceState(RunId(""), unsure=True), "its second line is damaged"
+
+
+def _read_head(head: bytes) -> tuple[int, int, bytes]:
+    """How far the record went, and how many calls there are: -1 in a damaged line."""
+    try:
+        seq, count, chain = _text(head.rstrip()).split(" ")
+        return int(seq), int(count), b"" if chain == "-" else bytes.fromhex(chain)
+    except ValueError:
+        return 0, -1, START
+
+
+def _read_entry(line: bytes) -> Entry:
+    seq, chain, text = _text(line).split(" ", 2)
+    record = decode(text)
+    if not isinstance(record, ToolCalled | ToolReturned):
+        raise TypeError(type(record).__name__)
+    return Entry(int(seq), b"" if chain == "-" else bytes.fromhex(chain), record)
+
+
+def _head(seq: int, entries: int, chain: bytes) -> bytes:
+    body = b"%d %d %b" % (seq, entries, chain.hex().encode() or b"-")
+    return (b"%08x %b" % (zlib.crc32(body), body)).ljust(_HEAD_BYTES - 1) + b"\n"
+
+
+if sys.platform == "win32":
+
+    def _write_first(file: int, head: bytes) -> None:
+        os.lseek(file, 0, os.SEEK_SET)
+        os.write(file, head)
+
+else:
+
+    def _write_first(file: int, head: bytes) -> None:
+        os.pwrite(file, head, 0)
+
+
+def _line(text: str) -> bytes:
+    body = text.encode("utf-8", "surrogatepass")
+    return b"%08x %b\n" % (zlib.crc32(body), body)
+
+
+def _text(line: bytes) -> str:
+    """What a line says. Raises: `ValueError` where it is not what it was."""
+    if int(line[:8], 16) != zlib.crc32(line[9:]):
+        raise ValueError("damaged")
+    return line[9:].decode("utf-8", "surrogatepass")
