@@ -27,6 +27,7 @@ COMMANDS = [
     "runs",
     "runs list",
     "runs show",
+    "runs check",
     "runs prune",
     "runs export",
     "runs import",

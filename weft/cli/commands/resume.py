@@ -77,6 +77,8 @@ def resume(
     answers = pairs(answer or (), "--answer")
     words = pairs(confirm or (), "--confirm")
     with complaints(debug=debug, as_json=as_json):
+        from weft.cli.console import stderr
+        from weft.cli.runs.losses import print_losses
         from weft.cli.session import Wishes
         from weft.workflow.runs.resume import WorkflowChanged, take
 
@@ -97,6 +99,7 @@ def resume(
             except WorkflowChanged as error:
                 _show(error)
                 raise
+            print_losses(stderr(), taken.story.losses)
             code = _resumed(taken, opened, wishes)
     raise typer.Exit(code)
 

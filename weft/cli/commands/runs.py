@@ -10,6 +10,7 @@ import typer
 
 from weft.cli.commands.options import Debug, JournalPlace, Json, Run
 from weft.cli.complaint import complaints
+from weft.cli.exit_codes import ExitCode
 from weft.cli.given import byte_count, run_name, seconds
 from weft.cli.runs.recorded import journal_at, stories_at
 from weft.cli.text import amount, clean
@@ -77,25 +78,36 @@ def _print_list(
             typer.echo("no run is recorded; `weft run FILE` records one")
 
 
+Salvage = Annotated[
+    bool,
+    typer.Option("--salvage", help="Of a damaged record take what is sound, and say what is not."),
+]
+
+
 @runs.command()
 def show(
     run: Run,
     outputs: Annotated[bool, typer.Option("--outputs", help="Print what it came to, too.")] = False,
+    salvage: Salvage = False,
     as_json: Json = False,
     journal: JournalPlace = None,
     debug: Debug = False,
 ) -> None:
-    """Show a run: how its nodes ended, what it asks, which effects it had, what it took."""
+    """Show a run: how its nodes ended, what it asks, which effects it had, what it took.
+
+    Exit status 3: something of its record is missing or damaged, and said.
+    """
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
         from weft.cli.report import print_outputs
         from weft.cli.runs.showing import print_run, result_data, story_data
         from weft.workflow.runs.find import find_run, shown_standing
-        from weft.workflow.runs.story import story_of
+        from weft.workflow.runs.story import salvaged, story_of
 
         with journal_at(journal, to_read=True) as opened:
             summary = opened.summary(find_run(opened, run))
-            story, standing = story_of(opened, summary.run), shown_standing(summary)
+            read = salvaged if salvage else story_of
+            story, standing = read(opened, summary.run), shown_standing(summary)
         result = _result(story) if outputs else None
         if as_json:
             found = story_data(story, summary, standing)
@@ -105,6 +117,24 @@ def show(
             if result is not None:
                 stdout().print()
                 print_outputs(stdout(), result.outputs, result.missing)
+        if story.losses.notes:
+            raise typer.Exit(ExitCode.PARTIAL)
+
+
+@runs.command()
+def check(as_json: Json = False, journal: JournalPlace = None, debug: Debug = False) -> None:
+    """Read a whole journal, and say what of it is damaged or missing; exit status 1 then."""
+    with complaints(debug=debug, as_json=as_json):
+        with journal_at(journal, to_read=True) as opened:
+            found, count = list(opened.check()), len(opened.runs())
+        if as_json:
+            typer.echo(json.dumps({"sound": not found, "problems": found}))
+        for problem in () if as_json else found:
+            typer.echo(clean(problem))
+        if found:
+            raise typer.Exit(ExitCode.FAILED)
+        if not as_json:
+            typer.echo(f"{amount(count, 'run')}: all that was recorded is there")
 
 
 @runs.command()
@@ -152,16 +182,25 @@ def export(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="The cassette to write.", dir_okay=False)
     ],
+    salvage: Salvage = False,
     journal: JournalPlace = None,
     debug: Debug = False,
 ) -> None:
-    """Write a run to a file of its own, which replays anywhere: secrets were left out."""
+    """Write a run to a file of its own, which replays anywhere: secrets were left out.
+
+    Exit status 3: something of its record is missing or damaged, and said.
+    """
     with complaints(debug=debug):
+        from weft.cli.console import stderr
+        from weft.cli.runs.losses import print_losses
         from weft.workflow.runs.cassette_file import write_cassette
 
-        (story,) = stories_at(journal, run)
+        (story,) = stories_at(journal, run, salvage=salvage)
         size = write_cassette(story, file)
         typer.echo(f"wrote {file}, {size:,} bytes")
+        if story.losses.notes:
+            print_losses(stderr(), story.losses)
+            raise typer.Exit(ExitCode.PARTIAL)
 
 
 @runs.command("import")

@@ -29,10 +29,14 @@ def journal_at(
         yield journal
 
 
-def stories_at(place: str | None, *runs: str) -> list[Story]:
-    """What that journal has of each of `runs`. Raises: `UnknownReference`, `StoreError`."""
-    from weft.workflow.runs.find import find_run
-    from weft.workflow.runs.story import story_of
+def stories_at(place: str | None, *runs: str, salvage: bool = False) -> list[Story]:
+    """What that journal has of each of `runs`; with `salvage` what is sound of it.
 
+    Raises: `UnknownReference`, `StoreError`.
+    """
+    from weft.workflow.runs.find import find_run
+    from weft.workflow.runs.story import salvaged, story_of
+
+    read = salvaged if salvage else story_of
     with journal_at(place, to_read=True) as journal:
-        return [story_of(journal, find_run(journal, run)) for run in runs]
+        return [read(journal, find_run(journal, run)) for run in runs]

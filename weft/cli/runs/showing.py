@@ -16,6 +16,7 @@ from weft.cli.rows import rows
 from weft.cli.runs.again import again
 from weft.cli.runs.effects import effect_data, print_effects
 from weft.cli.runs.listing import STYLES, ago, run_data
+from weft.cli.runs.losses import print_losses
 from weft.cli.text import clean, one_line
 from weft.cli.values import plain
 from weft.core.codec import encode
@@ -51,6 +52,7 @@ def print_run(
     for name, value in story.header.inputs.items():
         shown = one_line(json.dumps(plain(value), ensure_ascii=False), _LONGEST_INPUT)
         console.print(Text(f"  {clean(name)} = ", "dim").append(shown), soft_wrap=True)
+    print_losses(console, story.losses)
     console.print()
     print_outcomes(console, rows(story.trace))
     _questions(console, list(story.questions.values()), run)
@@ -75,6 +77,7 @@ def story_data(story: Story, summary: RunSummary, standing: str) -> dict[str, ob
             for asked in story.questions.values()
         ],
         "once": [effect_data(call) for call in _calls(story)],
+        "lost": list(story.losses.notes),
         "reasons": list(story.trace.reasons),
         "wall_s": story.trace.wall_s,
         "bytes": stored_bytes(story),

@@ -18,7 +18,7 @@ from weft.core.errors import RunExists, SourceError, StoreError
 from weft.core.events import Event
 from weft.core.ids import RunId
 from weft.core.ports.journal import Journal, Numbered, RunHeader
-from weft.workflow.runs.story import Story
+from weft.workflow.runs.story import LOST, Story
 from weft.workflow.secrets import secret_mark
 
 FORMAT: Final = 1
@@ -36,6 +36,9 @@ def write_cassette(story: Story, path: Path) -> int:
     """
     texts = [encode(numbered.record) for numbered in story.records]
     header = replace(_without_places(story.header), secrets=_hidden(story, texts))
+    if story.losses.notes:  # whoever goes on with it elsewhere has to know
+        lost = {LOST: list(story.losses.notes)}
+        header = replace(header, settings={**header.settings, **lost})
     begun = path.with_name(f".{path.name}.part")
     try:
         with begun.open("w", encoding="utf-8", errors="surrogatepass") as file:
