@@ -128,7 +128,7 @@ def check(as_json: Json = False, journal: JournalPlace = None, debug: Debug = Fa
         with journal_at(journal, to_read=True) as opened:
             found, count = list(opened.check()), len(opened.runs())
         if as_json:
-            typer.echo(json.dumps({"sound": not found, "problems": found}))
+            typer.echo(json_text({"sound": not found, "problems": found}))
         for problem in () if as_json else found:
             typer.echo(clean(problem))
         if found:
