@@ -29,6 +29,7 @@ from weft.core.events import (
     NodeWaiting,
     Outcome,
     RunFinished,
+    RunMeasured,
     RunResumed,
     RunStarted,
     to_json,
@@ -58,6 +59,7 @@ SAMPLES: list[Event] = [
     HumanAnswered(A, 1.0),
     BudgetReached(None, "all spent", True, 1.1),
     NodeFinished(A, Outcome("failed", None, FAILED, 2), 1.2),
+    RunMeasured(0.5, 0.1, 2, None, {"a": (2, 0.01)}, {"a": 0.2}, 1.25),
     RunFinished("partial", SPENT, ("a failed",), 1.3, (A,)),
 ]
 

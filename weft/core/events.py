@@ -287,6 +287,28 @@ class NodeFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class RunMeasured:
+    """What this process's part of the run took of its machine: in a record, before its end.
+
+    loop_cpu_s   processor seconds of the event loop's thread, whoever used them
+    loop_late_s  seconds in which that thread could have run and had no processor, where known
+    cores        processors that this process may use
+    idle         the share of the machine's processors that nobody used meanwhile, where known
+    loop_s       by family of nodes (`notes[*]`): how many attempts there were, and the processor
+                 seconds of the loop that their own code took
+    cpu_s        by node: processor seconds that its code took in threads
+    """
+
+    loop_cpu_s: float
+    loop_late_s: float
+    cores: int
+    idle: float | None
+    loop_s: Mapping[str, tuple[int, float]]
+    cpu_s: Mapping[str, float]
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunFinished:
     """The end of the run. `reasons` explains, in sentences, anything but plain success.
 
@@ -320,6 +342,7 @@ Event = (
     | HumanAnswered
     | BudgetReached
     | NodeFinished
+    | RunMeasured
     | RunFinished
 )
 Listener = Callable[[Event], None]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from weft.core.errors import Cancelled, Failure, StoreError
 from weft.core.events import (
@@ -21,11 +21,13 @@ from weft.core.events import (
     RunResumed,
     RunStarted,
 )
-from weft.core.ids import RunId
+from weft.core.ids import NodeId, RunId
 from weft.core.ports import Clock, Timer
+from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Journal, Letter, Record
 from weft.engine.commands import Start
 from weft.engine.letters import Addressee, Letters
+from weft.engine.metering import Meter
 from weft.engine.pieces import Waiting
 
 _logger = logging.getLogger("weft")
@@ -104,12 +106,15 @@ class Recorder:
         self._thread: ThreadPoolExecutor | None = None
         self._host: Recorded | None = None
         self._clock: Clock | None = None
+        self._meter: Meter | None = None
 
     # -- what happens ------------------------------------------------------------------------
 
     def begin(self, host: Recorded, clock: Clock) -> None:
         """The run begins."""
         self._host, self._clock = host, clock
+        if isinstance(clock, SystemClock):
+            self._meter = Meter()
         if self._durability != "none":
             self._later(_LOOK_S, self._look)
 
@@ -118,10 +123,16 @@ class Recorder:
         """Seconds of the run, those of its earlier parts included; 0 before it begins."""
         return 0.0 if self._host is None else self._host.elapsed_s
 
+    def metered(self, node: NodeId, work: Awaitable[Any]) -> Awaitable[Any]:
+        """`work`, an attempt of `node`; in real time it is measured what it takes."""
+        return work if self._meter is None else self._meter.run(node, work)
+
     def hear(self, event: Record) -> None:
         """Take the next event of the run."""
         if self._left:
             return
+        if self._meter is not None and type(event) is RunFinished:
+            self._add(self._meter.measured(event.at_s))
         self._add(event)
         kind = type(event)
         if kind in _WEIGHTY:

@@ -259,7 +259,10 @@ class Run(RunHost):
         if self._recall is not None:
             PLACE.set(Place(state.node.id, state.attempt))
         try:
-            value = await work(Context(self, state, epoch), argument)
+            doing = work(Context(self, state, epoch), argument)
+            if self._recorder is not None:
+                doing = self._recorder.metered(state.node.id, doing)
+            value = await doing
         except asyncio.CancelledError:
             if state.epoch != epoch:
                 return

@@ -28,6 +28,7 @@ from weft.core.events import (
     NodeWaiting,
     Outcome,
     RunFinished,
+    RunMeasured,
     RunResumed,
     RunStarted,
     RunStatus,
@@ -179,6 +180,8 @@ class Trace:
             case RunFinished():
                 self.status, self.reasons = event.status, event.reasons
                 self.leaked = event.leaked
+            case RunMeasured():
+                pass  # of the machine, and not of any node
             case NodeFinished() | NodeSpent() if event.recalled and event.node in self._told:
                 pass  # an earlier part told it
             case _:

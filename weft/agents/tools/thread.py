@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar, cast
@@ -15,6 +16,7 @@ from typing import TypeVar, cast
 from weft.agents.tools.places import VARIABLE, context_with_place, thread_place
 from weft.agents.tools.problem import converted
 from weft.core.errors import ToolLimitError, WeftError
+from weft.engine.metering import COMPUTED
 
 T = TypeVar("T")
 
@@ -40,9 +42,13 @@ async def in_new_thread(function: Callable[[], T], name: str) -> T:
     ended: asyncio.Future[T] = loop.create_future()
     context = context_with_place()
 
-    def settle(error: WeftError | None, value: T | None) -> None:
+    computed = COMPUTED.get()
+
+    def settle(error: WeftError | None, value: T | None, cpu_s: float) -> None:
         if ended.done():
             return
+        if computed is not None:
+            computed(cpu_s)
         if error is not None:
             ended.set_exception(error)
         else:
@@ -55,7 +61,7 @@ async def in_new_thread(function: Callable[[], T], name: str) -> T:
         except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end here as well
             failure = converted(name, error)
         with suppress(RuntimeError):  # the loop has closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, failure, value)
+            loop.call_soon_threadsafe(settle, failure, value, time.thread_time())
 
     try:
         threading.Thread(target=work, name=f"weft-{name}", daemon=True).start()

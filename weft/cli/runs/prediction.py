@@ -37,6 +37,8 @@ def print_prediction(console: Console, found: Prediction) -> None:
         console.print(Text(f"  {clean(reason)}", "dim"))
     if not found.ended:
         console.print("the run had not come to its end: what was left of it is not in these times")
+    for note in found.notes:
+        console.print(f"note: {note}")
 
 
 def print_advice(console: Console, advice: Sequence[Advice]) -> None:
@@ -65,6 +67,7 @@ def prediction_data(found: Prediction, advice: Sequence[Advice] | None) -> dict[
         "speedup": found.speedup,
         "tokens": found.tokens,
         "money_usd": found.money,
+        "notes": list(found.notes),
         "statuses": dict(found.statuses),
         "runs": [
             {

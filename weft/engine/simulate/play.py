@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
@@ -33,6 +34,7 @@ from weft.engine.node import Ask, Grow, Node, Skip
 from weft.engine.options import RunOptions
 from weft.engine.scheduler import Scheduler
 from weft.engine.simulate.change import Change
+from weft.engine.simulate.machine import Machine, Processor
 from weft.engine.simulate.nodes import Nodes, continues, inside, played
 from weft.engine.simulate.script import (
     Append,
@@ -57,6 +59,15 @@ class Injected(RunError):
     retryable = True
 
 
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """A node's code that computes, and waits for the outside afterwards."""
+
+    state: NodeState
+    epoch: int
+    wait_s: float
+
+
 class Player:
     """One simulated run of a recorded one under `change`; `listeners` get its events."""
 
@@ -74,6 +85,9 @@ class Player:
         options = RunOptions(general, classes, seed=change.seed, max_nodes=None)
         self._nodes = Nodes(recording.every)
         nodes = [self._nodes.node(script, ("", "")) for script in recording.nodes]
+        self._machine = Machine(recording.every, recording.measured, recording.wall_s)
+        self._processor = Processor(self._machine.processors)
+        self._loop_s = 0.0
         self.graph = Graph(recording.flow, nodes)
         self.scheduler = Scheduler(self.graph, options)
         self.now_s = 0.0
@@ -88,17 +102,27 @@ class Player:
     def play(self) -> float:
         """Play to the end; the seconds that the run took."""
         self._perform(self.scheduler.begin())
-        while self._due and not self.scheduler.done:
-            self._turn()
+        while not self.scheduler.done and (next_s := self._next_s()) is not None:
+            self._turn(max(next_s, self.now_s))
         if not self.scheduler.done:
             raise InternalError("the simulated run has nothing left to wait for, and is not done")
         return self.now_s
 
-    def _turn(self) -> None:
-        """What is due first, with all that is due at the same moment, in declared order."""
-        self.now_s = self._due[0][0]
+    def _next_s(self) -> float | None:
+        """When something happens next."""
+        moments = [self._due[0][0]] if self._due else []
+        if (ended_s := self._processor.next_s) is not None:
+            moments.append(ended_s)
+        return min(moments, default=None)
+
+    def _turn(self, now_s: float) -> None:
+        """What is due at `now_s` or before, in declared order; then the loop is busy with it."""
+        self.now_s = now_s
         signals: list[Signal] = []
-        while self._due and self._due[0][0] == self.now_s:
+        for computed in self._processor.ended(now_s):
+            assert isinstance(computed, _Computed)
+            self._at(now_s + computed.wait_s, computed.state, computed.epoch, None)
+        while self._due and self._due[0][0] <= self.now_s:
             _, _, state, epoch, what = heappop(self._due)
             if isinstance(what, Answered | Fired):
                 signals.append(what)
@@ -107,6 +131,8 @@ class Player:
         signals.sort(key=_declared_order)
         if signals:
             self._perform(self.scheduler.advance(signals, self.now_s))
+        self.now_s += self._loop_s
+        self._loop_s = 0.0
 
     def _perform(self, commands: Iterable[Command]) -> None:
         begun: list[Signal] = []
@@ -132,7 +158,9 @@ class Player:
         elif type(event) is NodeFinished:
             for state, epoch in self._waiting.pop(event.node, ()):
                 self._at(self.now_s, state, epoch, None)
-            self._steps.pop(self.scheduler.states[event.node], None)
+            state = self.scheduler.states[event.node]
+            self._steps.pop(state, None)
+            self._loop_s += self._machine.loop_s(played(state).script.info.id)
         for listener in self._listeners:
             listener(event)
 
@@ -171,9 +199,7 @@ class Player:
             step = steps.popleft()
             match step:
                 case Work():
-                    seconds = self._times.of(state.node.id, step)
-                    if seconds > 0:
-                        self._at(self.now_s + seconds, state, epoch, None)
+                    if self._works(state, epoch, step):
                         return []
                 case Append(nodes=nodes):
                     appended = self._children(state, nodes)
@@ -187,6 +213,21 @@ class Player:
                     self._persons[state.node.id] = seconds
                     return [Returned(state, epoch, Ask("", then=continues))]
         return [self._end(state, epoch)]
+
+    def _works(self, state: NodeState, epoch: int, work: Work) -> bool:
+        """Whether `work` takes any time: then it has begun."""
+        seconds = self._times.of(state.node.id, work)
+        if seconds <= 0:
+            return False
+        need = self._machine.need(played(state).script.info.id, work)
+        changed = seconds / work.seconds if work.seconds > 0 else 1.0
+        if need.cpu_s > 0:
+            computed = _Computed(state, epoch, need.wait_s * changed)
+            self._processor.add(self.now_s, need.cpu_s * changed, computed)
+        else:
+            wait_s = need.wait_s * changed if work.seconds > 0 else seconds
+            self._at(self.now_s + wait_s, state, epoch, None)
+        return True
 
     def _rests(self, state: NodeState, epoch: int, node: NodeId) -> bool:
         other = self.scheduler.states.get(played(state).named(node))

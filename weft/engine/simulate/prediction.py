@@ -12,6 +12,7 @@ from weft.core.ids import NodeId
 from weft.core.values import Usage
 from weft.engine.result import verdict
 from weft.engine.simulate.change import Change
+from weft.engine.simulate.machine import Machine
 from weft.engine.simulate.play import Player
 from weft.engine.simulate.script import Recording
 from weft.engine.simulate.times import Times
@@ -32,11 +33,15 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Simulated runs of one change, and the run that was recorded: `ended` as in `Recording`."""
+    """Simulated runs of one change, and the run that was recorded: `ended` as in `Recording`.
+
+    `notes`: where the model of the machine does not hold, in sentences.
+    """
 
     recorded_s: float
     runs: tuple[Simulated, ...]
     ended: bool = True
+    notes: tuple[str, ...] = ()
 
     @property
     def wall_s(self) -> float:
@@ -91,7 +96,8 @@ def simulate(
         _one(recording, replace(change, seed=seed, resample=True), ())
         for seed in range(first + 1, first + max(seeds, 1))
     ]
-    return Prediction(recording.wall_s, tuple(found), recording.ended)
+    machine = Machine(recording.every, recording.measured, recording.wall_s)
+    return Prediction(recording.wall_s, tuple(found), recording.ended, machine.notes())
 
 
 def _one(recording: Recording, change: Change, listeners: Iterable[Listener]) -> Simulated:

@@ -27,6 +27,7 @@ from weft.core.events import (
     NodeStarted,
     NodeWaiting,
     RunFinished,
+    RunMeasured,
     RunResumed,
     RunStarted,
     whole,
@@ -92,6 +93,7 @@ class _Reader:
         self._ends: list[tuple[float, NodeId]] = []
         self._wall_s = 0.0
         self._ended = False
+        self._measured: RunMeasured | None = None
         self._rerouted: dict[NodeId, NodeId] = {}
         self._joins: defaultdict[NodeId, list[tuple[float, frozenset[NodeId]]]] = defaultdict(list)
 
@@ -108,6 +110,8 @@ class _Reader:
                 )
             case ModelCalled() | ToolCalled() | ModelAnswered() | ToolReturned():
                 self._call(record)
+            case RunMeasured():
+                self._measured = record
             case RunFinished(status=status):
                 self._ended = status != "cancelled"
             case _:
@@ -126,7 +130,8 @@ class _Reader:
         _complete(scripts.values())
         top = tuple(self._top)
         flow = self._flow
-        return Recording(flow.flow, top, flow.limits, self._wall_s, scripts, self._ended)
+        told = (flow.flow, top, flow.limits, self._wall_s, scripts, self._ended)
+        return Recording(*told, self._measured)
 
     # -- events of one node ------------------------------------------------------------------
 
@@ -291,7 +296,7 @@ def _stretches(life: _Life, begun_s: float, ended_s: float) -> Work:
         now_s = stop_s
     if ended_s > now_s:
         found.append(Stretch("own", "", ended_s - now_s))
-    return Work(tuple(found))
+    return Work(tuple(found), begun_s)
 
 
 def _complete(scripts: Iterable[Scripted]) -> None:

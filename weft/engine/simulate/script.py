@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from weft.core.errors import Failure
-from weft.core.events import NodeInfo
+from weft.core.events import NodeInfo, RunMeasured
 from weft.core.ids import NodeId
 from weft.core.values import Usage
 from weft.engine.node import Join
@@ -27,9 +27,10 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The node's work ran for so long, in these stretches."""
+    """The node's work ran for so long, in these stretches, from `begun_s` of the run on."""
 
     stretches: tuple[Stretch, ...]
+    begun_s: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -113,3 +114,4 @@ class Recording:
     wall_s: float
     every: Mapping[NodeId, Scripted] = field(repr=False)
     ended: bool = True
+    measured: RunMeasured | None = None
