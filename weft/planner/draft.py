@@ -47,13 +47,18 @@ class Draft:
     def __init__(
         self, model: ModelClient, messages: tuple[Message, ...], reader: PlanReader, hooks: Hooks
     ) -> None:
-        self.text = ""
+        self._texts: list[str] = []
         self.tokens = 0
         self.cut = False
         self.reader = reader
         self._model = model
         self._messages = messages
         self._hooks = hooks
+
+    @property
+    def text(self) -> str:
+        """All that has been written."""
+        return "".join(self._texts)
 
     async def write(
         self, sampling: Sampling, grammar: str | None = None
@@ -65,7 +70,8 @@ class Draft:
         Raises: `PlanError` for text that is no plan; what `ModelClient.generate` raises.
         """
         self.cut = False
-        written = (Message("assistant", self.text),) if self.text else ()
+        text = self.text
+        written = (Message("assistant", text),) if text else ()
         request = ModelRequest((*self._messages, *written), sampling=sampling, grammar=grammar)
         cost = Usage(requests=1)
         try:
@@ -89,12 +95,13 @@ class Draft:
 
     def back_to_last_line(self, reader: PlanReader) -> None:
         """Forget the unfinished line; `reader` is to read the plan from its beginning."""
-        self.text = self.text[: self.text.rfind("\n") + 1]
+        whole, line_end, _ = self.text.rpartition("\n")
+        self._texts = [whole + line_end]
         self.reader = reader
         reader.feed(self.text)
 
     def _take(self, delta: TextDelta) -> Iterator[Step]:
-        self.text += delta.text
+        self._texts.append(delta.text)
         if self._hooks.on_text is not None:
             self._hooks.on_text(delta.text, len(delta.token_ids) or 1)
         before = len(self.reader.steps)

@@ -83,7 +83,9 @@ class Speech:
 
     def _say(self, text: str) -> str:
         if self._at < self._length:
-            known = "".join(self._said)[self._at : self._at + len(text)]
+            if len(self._said) > 1:
+                self._said = ["".join(self._said)]
+            known = self._said[0][self._at : self._at + len(text)]
             if text[: len(known)] != known:
                 self._contradict()
             self._at += len(known)

@@ -183,17 +183,17 @@ class _Told:
     def __init__(self, speaker: NodeId | None) -> None:
         self._speaker = speaker
         self.said: list[str] = []
-        self._writing: defaultdict[NodeId, str] = defaultdict(str)
+        self._writing: defaultdict[NodeId, list[str]] = defaultdict(list)
 
     def of(self, event: Event) -> str:
         """What there is to tell with `event`."""
         match event:
             case NodeStreamed() if event.node != self._speaker:
-                self._writing[event.node] += event.text
+                self._writing[event.node].append(event.text)
             case NodeRetrying():
                 self._writing.pop(event.node, None)
             case NodeFinished():
-                if text := self._writing.pop(event.node, ""):
+                if text := "".join(self._writing.pop(event.node, ())):
                     self.said.append(f"[{event.node.partition('/')[2]}] {text}\n\n")
                     return self.said[-1]
         return ""

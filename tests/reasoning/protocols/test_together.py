@@ -21,7 +21,8 @@ from weft.core.ports import (
 from weft.core.values import Completion, Usage
 from weft.engine import RunOptions
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.protocols.together import boxed
+from weft.reasoning.protocols import together
+from weft.reasoning.protocols.box import BoxScanner
 from weft.reasoning.question import Document, Question
 from weft.reasoning.strategies import make_strategy
 from weft.reasoning.think import run_thought
@@ -194,11 +195,35 @@ def test_settings_are_checked_before_anything_runs(
         ("\\boxed{ }", False),
         ("{4}", False),
         ("", False),
-        ("\\boxed{4} \\boxed{", False),
+        ("\\boxed{4} \\boxed{", True),
+        ("\\boxed{} \\boxed{4}", True),
+        ("\\\\boxed{4}", True),
+        ("\\bo\\boxed{4}", True),
+        ("\\boxed {4}", False),
     ],
 )
-def test_boxes(text: str, found: bool) -> None:
-    assert boxed(text) is found
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_boxes(text: str, found: bool, size: int) -> None:
+    scanner = BoxScanner()
+    said = [scanner.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    assert any(said) is found
+
+
+def test_what_a_worker_wrote_is_not_read_again_for_each_of_its_tokens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[int] = []
+    text = together._Worker.text.fget
+    assert text is not None
+
+    def counted(worker: together._Worker) -> str:
+        read.append(worker.index)
+        return text(worker)
+
+    monkeypatch.setattr(together._Worker, "text", property(counted))
+    long = " ".join(["word"] * 300)
+    think(Room(long, long, layouts=("combined",)), max_tokens=300)
+    assert 0 < len(read) < 20
 
 
 def test_an_index_belongs_to_the_group() -> None:

@@ -31,6 +31,32 @@ def test_windows_are_those_of_the_definition(values: list[float], window: int) -
         assert track.lowest_of_all == track.bottom() == pytest.approx(fmean(values))
 
 
+def test_the_lowest_window_is_known_without_reading_all_windows_again() -> None:
+    class Counted(float):
+        compared = 0
+
+        def __add__(self, other: float) -> Counted:
+            return Counted(float(self) + other)
+
+        __radd__ = __add__
+
+        def __sub__(self, other: float) -> Counted:
+            return Counted(float(self) - other)
+
+        def __truediv__(self, other: float) -> Counted:
+            return Counted(float(self) / other)
+
+        def __lt__(self, other: float) -> bool:
+            Counted.compared += 1
+            return float(self) < other
+
+    track = Confidences(4)
+    for number in range(1000):
+        track.add(Counted(number % 17))
+        assert track.lowest is None or track.lowest >= 0
+    assert 0 < Counted.compared <= 1000
+
+
 def test_a_peaked_distribution_is_more_certain_than_a_flat_one() -> None:
     flat = [math.log(1 / 20)] * 20
     peaked = [math.log(0.99)] + [math.log(0.01 / 19)] * 19

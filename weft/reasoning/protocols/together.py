@@ -13,11 +13,12 @@ from typing import Final
 
 from weft.core.errors import BuildError, ReasoningError
 from weft.core.ids import inside
-from weft.core.ports import ConcurrentAttention, Delta, ModelClient, ModelRequest
+from weft.core.ports import ConcurrentAttention, Delta, ModelClient, ModelRequest, TextDelta
 from weft.engine import Inputs, Node, NodeContext, Work
 from weft.reasoning.answers import answer_key
 from weft.reasoning.asked import asked, conversation
 from weft.reasoning.options import ThinkOptions
+from weft.reasoning.protocols.box import BoxScanner
 from weft.reasoning.question import Question
 from weft.reasoning.reading import fenced
 from weft.reasoning.thought import Fidelity, Sample, SampleStatus, Thought
@@ -34,7 +35,6 @@ Several workers have written about this task at the same time. What they wrote i
 may be unfinished or wrong. Answer the task now from what they found, as briefly as it allows. A
 final answer that is a value belongs into \\boxed{}."""
 _LOST: Final = "the workers did not see one another: {model} does not take the layout {layout!r}"
-_BOX: Final = "\\boxed{"
 _BYTES_PER_TOKEN: Final = 2
 
 
@@ -60,6 +60,7 @@ class _Worker:
     spent: Spent = field(default_factory=Spent)
     said: Said | None = None
     found: bool = False
+    boxes: BoxScanner = field(default_factory=BoxScanner)
 
     @property
     def text(self) -> str:
@@ -160,9 +161,13 @@ class TogetherStrategy:
         lead: str = "",
         amend: Callable[[ModelRequest], ModelRequest] | None = None,
     ) -> Job[None]:
-        def watch(spent: Spent, _: Delta) -> None:
+        def watch(spent: Spent, delta: Delta) -> None:
             worker.spent = spent
-            if question.schema is None and not found.is_set() and boxed(worker.text):
+            if question.schema is not None or not isinstance(delta, TextDelta):
+                return
+            if len(spent.text) == 1:  # the first piece, of a further attempt too
+                worker.boxes = BoxScanner()
+            if worker.boxes.feed(delta.text) and not found.is_set():
                 worker.found = True
                 found.set()
 
@@ -223,14 +228,3 @@ async def _stop(root: Asking, nodes: Sequence[Node], found: asyncio.Event) -> No
     await found.wait()
     for node in nodes:
         root.context.cancel(node.id, "one of the workers has found an answer")
-
-
-def boxed(text: str) -> bool:
-    r"""Whether `text` ends a \boxed{...} that is not empty."""
-    begin = text.rfind(_BOX)
-    depth = 1
-    for at in range(begin + len(_BOX), len(text) if begin >= 0 else 0):
-        depth += (text[at] == "{") - (text[at] == "}")
-        if not depth:
-            return bool(text[begin + len(_BOX) : at].strip())
-    return False

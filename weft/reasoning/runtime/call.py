@@ -38,10 +38,15 @@ class Call:
         self.primed = asyncio.Event()
         self.completion: Completion | None = None
         self.streamed: list[int] = []
-        self.text = ""
+        self._texts: list[str] = []
         self.latest = 0
         self._under_way = False
         self._past = Usage()
+
+    @property
+    def text(self) -> str:
+        """The text of the latest attempt, as far as it was streamed."""
+        return "".join(self._texts)
 
     @property
     def usage(self) -> Usage:
@@ -70,7 +75,7 @@ class Call:
         return Node(node, self._work, policy=policy, kind="model", recallable=False)
 
     async def _work(self, context: NodeContext, _: Inputs) -> None:
-        self.streamed, self.text, self.latest = [], "", 0
+        self.streamed, self._texts, self.latest = [], [], 0
         if self.used >= self.granted:
             return
         request = self._situated(context)
@@ -91,7 +96,7 @@ class Call:
             count = len(event.token_ids) or 1
             self.latest += count
             self.streamed += event.token_ids
-            self.text += event.text
+            self._texts.append(event.text)
             context.stream(event.text, count)
 
     def _account(self, context: NodeContext) -> None:

@@ -42,6 +42,7 @@ class Confidences:
         self._sum = 0.0
         self._groups: list[float] = []
         self._count = 0
+        self._lowest: float | None = None
 
     def add(self, confidence: float) -> None:
         """One more token."""
@@ -51,7 +52,10 @@ class Confidences:
         self._sum += confidence
         self._count += 1
         if len(self._window) == self._window.maxlen:
-            self._groups.append(self._sum / len(self._window))
+            mean = self._sum / len(self._window)
+            self._groups.append(mean)
+            if self._lowest is None or mean < self._lowest:
+                self._lowest = mean
 
     @property
     def tokens(self) -> int:
@@ -61,7 +65,7 @@ class Confidences:
     @property
     def lowest(self) -> float | None:
         """The least mean of any full window; None: none is full yet."""
-        return min(self._groups, default=None)
+        return self._lowest
 
     @property
     def lowest_of_all(self) -> float | None:

@@ -6,7 +6,7 @@ Knows no replica and does no I/O. An answer that no replica breaks off has one l
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from weft.core.errors import ModelUnavailable
 from weft.core.ports.model import (
@@ -108,11 +108,13 @@ class Repeated:
     def __init__(self, transcript: Transcript) -> None:
         self.request = transcript.request
         self._transcript = transcript
-        self._text = transcript.text
-        self._reasoning = transcript.reasoning
-        self._ids = tuple(transcript.ids)
+        self._text = _Delivered(transcript.text)
+        self._reasoning = _Delivered(transcript.reasoning)
+        self._ids = _Delivered(tuple(transcript.ids))
         self._logprobs = transcript.logprobs
-        self._arguments = {index: call.arguments for index, call in transcript.calls.items()}
+        self._arguments = {
+            index: _Delivered(call.arguments) for index, call in transcript.calls.items()
+        }
 
     def take(self, event: Delta | Completion) -> list[ModelEvent]:
         if isinstance(event, Completion):
@@ -126,25 +128,25 @@ class Repeated:
     def _rest(self, delta: Delta) -> Delta | None:
         if isinstance(delta, ToolCallDelta):
             return self._rest_of_call(delta)
-        self._ids, ids = _after(self._ids, delta.token_ids)
+        ids = self._ids.news(delta.token_ids)
         if isinstance(delta, TextDelta):
-            self._text, text = _after(self._text, delta.text)
+            text = self._text.news(delta.text)
             seen = min(self._logprobs, len(delta.logprobs))
             self._logprobs -= seen
             delta = TextDelta(text, ids, delta.logprobs[seen:], delta.top_logprobs[seen:])
             return delta if text or ids or delta.logprobs else None
-        self._reasoning, text = _after(self._reasoning, delta.text)
+        text = self._reasoning.news(delta.text)
         return replace(delta, text=text, token_ids=ids) if text or ids else None
 
     def _rest_of_call(self, delta: ToolCallDelta) -> ToolCallDelta | None:
         if delta.index not in self._arguments:
             return delta
-        left, more = _after(self._arguments[delta.index], delta.arguments)
-        self._arguments[delta.index] = left
+        more = self._arguments[delta.index].news(delta.arguments)
         return ToolCallDelta(delta.index, more) if more else None
 
     def _end(self, end: Completion) -> Completion:
-        if self._text or self._reasoning or self._ids or any(self._arguments.values()):
+        left = self._text.left + self._reasoning.left + self._ids.left
+        if left or any(arguments.left for arguments in self._arguments.values()):
             raise Diverged("the answer, asked for again, is shorter than what was delivered")
         # Servers draw the ids of calls: the caller knows the first ones.
         known = self._transcript.calls
@@ -169,9 +171,22 @@ def glued_usage(transcript: Transcript, before: int, last: Usage) -> Usage:
     )
 
 
-def _after(expected: S, piece: S) -> tuple[S, S]:
-    """What is still expected after `piece`, and what of `piece` is new."""
-    length = min(len(expected), len(piece))
-    if piece[:length] != expected[:length]:
-        raise Diverged("the answer, asked for again, differs from what was delivered")
-    return expected[length:], piece[length:]
+class _Delivered(Generic[S]):
+    """A part of the answer that was delivered, while it is compared with the same part again."""
+
+    def __init__(self, whole: S) -> None:
+        self._whole: S = whole
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        """How much of it has not come again yet."""
+        return len(self._whole) - self._at
+
+    def news(self, piece: S) -> S:
+        """What of `piece`, which comes next, had not been delivered."""
+        length = min(self.left, len(piece))
+        if piece[:length] != self._whole[self._at : self._at + length]:
+            raise Diverged("the answer, asked for again, differs from what was delivered")
+        self._at += length
+        return piece[length:]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import replace
+
 from weft.core.ports.model import (
     Delta,
     ModelRequest,
@@ -21,7 +24,6 @@ class Transcript:
     whole        `ids` are the tokens of exactly `text`, and there is nothing else
     sure         the last of `ids` surely ends a character (see `Seam`)
     legs         how many replicas have been asked
-    calls        the tool calls by index, their arguments as far as they go
     """
 
     def __init__(self, request: ModelRequest) -> None:
@@ -33,7 +35,8 @@ class Transcript:
         self.ids: list[int] = []
         self.logprobs = 0
         self.legs = 0
-        self.calls: dict[int, ToolCall] = {}
+        self._calls: dict[int, ToolCall] = {}
+        self._arguments: defaultdict[int, list[str]] = defaultdict(list)
         self._text: list[str] = []
         self._reasoning: list[str] = []
 
@@ -48,9 +51,17 @@ class Transcript:
         return "".join(self._reasoning)
 
     @property
+    def calls(self) -> dict[int, ToolCall]:
+        """The tool calls by index, their arguments as far as they go."""
+        return {
+            index: replace(call, arguments="".join(self._arguments[index]))
+            for index, call in self._calls.items()
+        }
+
+    @property
     def empty(self) -> bool:
         """True while nothing of the answer has been delivered."""
-        return not (self._text or self._reasoning or self.ids or self.calls)
+        return not (self._text or self._reasoning or self.ids or self._calls)
 
     def prefilled(self, event: Prefilled) -> bool:
         """The prompt is computed; true if that is news to the caller."""
@@ -75,9 +86,6 @@ class Transcript:
                 self._note_call(delta)
 
     def _note_call(self, delta: ToolCallDelta) -> None:
-        so_far = self.calls.get(delta.index, ToolCall("", "", ""))
-        self.calls[delta.index] = ToolCall(
-            so_far.id or delta.id,
-            so_far.name or delta.name,
-            so_far.arguments + delta.arguments,
-        )
+        so_far = self._calls.get(delta.index, ToolCall("", "", ""))
+        self._calls[delta.index] = ToolCall(so_far.id or delta.id, so_far.name or delta.name, "")
+        self._arguments[delta.index].append(delta.arguments)

@@ -87,11 +87,10 @@ class _Review:
         self.waiting = 0
         self._judge = judge
         self._asked = "\n".join(message.content for message in request.messages)
-        self._said = ""
+        self._said: list[str] = []
         self._held: list[Delta | Completion] = []
         self._judged: str | None = None
-        self._text = ""
-        self._reasoning = ""
+        self._shown: list[Delta] = []
         self._tokens = 0
 
     def take(self, event: Delta | Completion) -> None:
@@ -99,24 +98,24 @@ class _Review:
         self._held.append(event)
         if isinstance(event, Completion):
             calls = "".join(f"\n{call.name} {call.arguments}" for call in event.tool_calls)
-            self._said = f"{event.reasoning}{event.text}{calls}"
+            self._said = [event.reasoning, event.text, calls]
             return
         if isinstance(event, TextDelta | ReasoningDelta):
-            self._said += event.text
+            self._said.append(event.text)
         self.waiting += len(getattr(event, "token_ids", ())) or 1
 
     async def objection(self) -> str | None:
         """What the judge has against the text so far, which is not read twice."""
-        if self._said == self._judged:
+        said = "".join(self._said)
+        if said == self._judged:
             return None
-        self._judged = self._said
-        return await self._judge.objection(f"{self._asked}\n{self._said}")
+        self._judged = said
+        return await self._judge.objection(f"{self._asked}\n{said}")
 
     def shown(self) -> list[Delta | Completion]:
         """What waited, to be shown now."""
         held, self._held = self._held, []
-        self._text += "".join(each.text for each in held if isinstance(each, TextDelta))
-        self._reasoning += "".join(each.text for each in held if isinstance(each, ReasoningDelta))
+        self._shown += [each for each in held if not isinstance(each, Completion)]
         self._tokens += self.waiting
         self.waiting = 0
         return held
@@ -124,10 +123,12 @@ class _Review:
     def refused(self, model: str, objection: str) -> Completion:
         """The end of an answer that must not go on."""
         return Completion(
-            self._text,
+            "".join(each.text for each in self._shown if isinstance(each, TextDelta)),
             "refused",
             usage=Usage(self.prompt_tokens, self._tokens, requests=1),
             model=model,
-            reasoning=self._reasoning,
+            reasoning="".join(
+                each.text for each in self._shown if isinstance(each, ReasoningDelta)
+            ),
             refusal=objection[:_MOST_TOLD],
         )
