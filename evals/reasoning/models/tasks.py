@@ -10,7 +10,7 @@ from evals.planning.data import folder, load_lines
 from evals.reasoning.countdown.problem import Problem, read_problems, verified
 from evals.reasoning.equal_budget import Item
 from evals.reasoning.models.expression import Unreadable, steps_of
-from weft.reasoning.answers import Reader, answer_key, answer_text, canonical
+from weft.reasoning.answers import Reader, answer_text, canonical
 from weft.reasoning.question import Question
 from weft.reasoning.thought import Sample
 
@@ -60,20 +60,26 @@ def gsm8k(count: int) -> Task:
     for number, row in enumerate(load_lines("reasoning/gsm8k_test.jsonl")[:count]):
         gold = canonical(row["answer"].rpartition("####")[2])
         items.append(Item(f"gsm8k {number}", Question(row["question"]), _equal(gold)))
-    return Task("gsm8k", items, answer_key)
+    return Task("gsm8k", items, last_number_key)
 
 
 def solves(problem: Problem, text: str) -> bool:
     """Whether the answer in `text` is an expression that the strict verifier accepts."""
     try:
-        return verified(problem, steps_of(answer_text(text) or text))
+        return verified(problem, steps_of(answer_text(text, numeric=True) or text))
     except Unreadable:
         return False
 
 
+def last_number_key(completion: str, whole: bool = True) -> str | None:
+    """The marked answer, or else the last number: all answers of GSM8K are numbers."""
+    found = answer_text(completion, whole=whole, numeric=True)
+    return None if found is None else canonical(found)
+
+
 def expression_key(completion: str, whole: bool = True) -> str | None:
     """The answer as an expression without blanks; None: it is none."""
-    found = answer_text(completion, whole=whole) or ""
+    found = answer_text(completion, whole=whole, numeric=True) or ""
     try:
         return " ".join(steps_of(found)) or None
     except Unreadable:
@@ -90,4 +96,4 @@ def _solved(problem: Problem) -> Callable[[str, str | None], bool]:
 
 
 def _equal(gold: str | None) -> Callable[[str, str | None], bool]:
-    return lambda text, key: gold is not None and (key or answer_key(text)) == gold
+    return lambda text, key: gold is not None and (key or last_number_key(text)) == gold

@@ -86,13 +86,60 @@ def test_no_text_raises_and_a_key_is_its_own_key(text: str) -> None:
         ("Answer: **12** apples", "12"),
         ("The answer is 3.14 meters. I am sure.", "3.14 meters"),
         ("I think the answer is unclear.\nThe answer is (B) Paris.", "(B) Paris"),
-        ("we get 5 + 7 = 12\nand so 13 minus 1", "1"),
+        ("we get 5 + 7 = 12\nand so 13 minus 1 = **12**.", "12"),
+        ("Then 3 * 6 = $18.", "18"),
         ("Paris", "Paris"),
-        ("There is nothing in this long line that could be taken for an answer.", None),
+        ("Yes, 17 is a prime number.", "Yes, 17 is a prime number."),
+        ("1. red\n2. blue\n3. green", "1. red\n2. blue\n3. green"),
+        ("nothing in these many words could be taken for an answer. " * 9, None),
     ],
 )
 def test_the_last_marked_answer_counts(completion: str, text: str | None) -> None:
     assert answer_text(completion) == text
+
+
+@pytest.mark.parametrize(
+    ("completion", "key"),
+    [
+        ("Yes, 17 is a prime number.", "yes, 17 is a prime number"),
+        ("No, 17 is not a prime number.", "no, 17 is not a prime number"),
+        ("17 is a prime number.", "17 is a prime number"),
+        ("17 is not a prime number", "17 is not a prime number"),
+        ("Answer: 17 is not prime", "17 is not prime"),
+        ("It is not 17.", "it is not 17"),
+        ("The only one that is not prime is 17.", "the only one that is not prime is 17"),
+        ("The answer is 17 and nothing else", "17 and nothing else"),
+        ("1. red\n2. blue\n3. green", "1. red 2. blue 3. green"),
+        ("1. green\n2. blue\n3. red", "1. green 2. blue 3. red"),
+        ("The 3 primary colours are red, green and blue", None),
+    ],
+)
+def test_a_number_inside_a_sentence_is_not_its_answer(completion: str, key: str | None) -> None:
+    assert answer_key(completion) == (key or completion.casefold())
+
+
+@pytest.mark.parametrize(
+    ("completion", "key"),
+    [
+        ("17", "17"),
+        ("17 apples.", "17"),
+        ("$1,234", "1234"),
+        ("12 miles per hour", "12"),
+        ("Answer: 17 apples", "17"),
+        ("She has 3 + 4 = 7 apples.", "7"),
+        ("It is **42**.", "42"),
+        ("So that's 42", "42"),
+        (r"It is even, so \boxed{17}, which is a prime.", "17"),
+    ],
+)
+def test_an_answer_that_is_a_number_is_read_as_one(completion: str, key: str) -> None:
+    assert answer_key(completion) == key
+
+
+def test_who_asks_for_a_number_gets_the_last_one() -> None:
+    said = "we get 5 + 7 = 12\nand so 13 minus 1"
+    assert answer_text(said, numeric=True) == "1"
+    assert reader("number")("She sells 9 eggs and makes $18 every day.", True) == "18"
 
 
 def test_what_was_cut_off_has_only_a_marked_answer() -> None:
@@ -103,6 +150,10 @@ def test_what_was_cut_off_has_only_a_marked_answer() -> None:
 def test_choices_are_single_letters() -> None:
     assert choice_key("The answer is (b) Paris.") == "B"
     assert choice_key("The answer is Paris.") is None
+    assert choice_key("B) 17 is prime") == "B"
+    assert choice_key("(b)") == choice_key("B") == choice_key("B - Paris") == "B"
+    assert choice_key("I think it is a man") is None
+    assert choice_key("Answer: A man") is None
 
 
 @pytest.mark.parametrize(

@@ -123,10 +123,10 @@ def test_votes_choose(selector: str) -> None:
 
 
 def test_answers_that_cannot_be_compared_still_leave_an_answer() -> None:
-    prose = "There is much to be said about this and nothing that could be counted in votes."
+    prose = "There is much to be said about this and nothing to be counted in votes. " * 6
     thought = sampled(saying(prose, prose + " Nothing."), width=2).thought
     assert thought.key is None
-    assert thought.answer == prose
+    assert thought.answer == prose.strip()
     assert thought.why.endswith("no sample has an answer that can be compared")
 
 
@@ -148,6 +148,22 @@ def test_what_is_cut_off_votes_only_with_a_marked_answer() -> None:
     thought = sampled(model, width=3, max_tokens=20, cancel_decided=False).thought
     assert statuses(thought) == ["length", "length", "finished"]
     assert [sample.key for sample in thought.samples][::2] == [None, "9"]
+
+
+def test_answers_that_contradict_one_another_are_not_one_vote() -> None:
+    yes, no = "Yes, 17 is a prime number.", "No, 17 is not a prime number."
+    thought = sampled(saying(yes, no, no), width=3, cancel_decided=False).thought
+    assert thought.answer == no
+    assert thought.key == "no, 17 is not a prime number"
+    assert thought.samples[0].key == "yes, 17 is a prime number"
+    assert "2 of 3 votes for 'no, 17 is not a prime number'" in thought.why
+
+
+def test_a_list_is_not_its_last_number() -> None:
+    one, other = "1. red\n2. green\n3. blue", "1. cat\n2. dog\n3. cow"
+    thought = sampled(saying(one, other, other), width=3, cancel_decided=False).thought
+    assert thought.answer == other
+    assert len({sample.key for sample in thought.samples}) == 2
 
 
 @pytest.mark.parametrize("budget", [1, 7, 30, 55, 100])

@@ -61,6 +61,54 @@ def test_the_model_grades_and_the_best_grade_wins() -> None:
     assert [child.role for child in thought.tree.forks[1].children] == ["grade"] * 3
 
 
+SAME = ["Answer: Paris", "Answer: Rome", "Answer: the city of Paris"]
+
+
+@pytest.mark.parametrize("reply", ["[1, 2, 1]", "Here: [1, 2, 1]. Done."])
+def test_the_model_says_which_answers_mean_the_same(reply: str) -> None:
+    client = model(SAME, lambda _: reply)
+    thought = chosen(client, "majority", group="model").thought
+    assert (thought.answer, thought.key) == ("Paris", "paris")
+    assert [sample.key for sample in thought.samples] == ["paris", "rome", "paris"]
+    assert "3 different answers in 2 groups; 2 of 3 votes for 'paris'" in thought.why
+    asked = client.requests[-1].messages[-1].content
+    assert asked.index("paris") < asked.index("rome") < asked.index("the city of paris")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "[1, 2]", "[1, 2, 3, 4]", "no idea", '{"a": 1}', Reply(error=ModelRequestError("no"))],
+)
+def test_without_a_reply_that_can_be_read_answers_stay_apart(reply: str | Reply) -> None:
+    thought = chosen(model(SAME, lambda _: reply), "majority", group="model").thought
+    assert [sample.key for sample in thought.samples] == ["paris", "rome", "the city of paris"]
+    assert "were not grouped" in thought.why
+
+
+def test_what_a_model_says_of_groups_is_held_to_what_can_be() -> None:
+    said = ["Answer: 4", "Answer: 5", "Answer: about five", "Answer: 4"]
+    client = model(said, lambda _: "[1, 1, 2]")  # 5 is not 4, whatever the model says
+    thought = chosen(client, "majority", group="model", samples=4).thought
+    assert [sample.key for sample in thought.samples] == ["4", "5", "5", "4"]
+    later = model(SAME, lambda _: "[3, 9, true]")  # groups begin with their first answers
+    thought = chosen(later, "majority", group="model").thought
+    assert [sample.key for sample in thought.samples] == ["paris", "rome", "the city of paris"]
+
+
+def test_numbers_are_not_grouped_by_a_model() -> None:
+    client = model(["Answer: 4", "Answer: 5", "Answer: 4"], lambda _: "[1, 1]")
+    thought = chosen(client, "majority", group="model").thought
+    assert thought.key == "4"
+    assert thought.counts.requests == 3
+
+
+def test_grouping_goes_with_samples_that_are_not_cancelled() -> None:
+    with pytest.raises(BuildError, match="not grouped"):
+        chosen(model(SAME, str), "majority", group="model", cancel_decided=True)
+    with pytest.raises(BuildError, match="no group 'words'"):
+        chosen(model(SAME, str), "majority", group="words")
+
+
 def test_grades_are_summed_up_by_answer() -> None:
     client = model(THREE, lambda text: "5" if "One way" in text else "3")
     assert chosen(client, "best-weighted").thought.key == "2"

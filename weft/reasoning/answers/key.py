@@ -20,7 +20,9 @@ Reader = Callable[[str, bool], str | None]
 """From a completion, and whether it is whole (not cut off), to its key."""
 
 _ASSIGNED: Final = re.compile(r"^\s*\\?[a-zA-Z](?:\([a-z]\)|_\{?\w\}?)?\s*(?:=|\\in\b)\s*")
-_CHOICE: Final = re.compile(r"\(?([A-Za-z])[).:]?(?:\s.*)?", re.DOTALL)
+_CHOICE: Final = re.compile(r"\(?([A-Za-z])\)?\s*(?:[).:,;\u2013-].*)?", re.DOTALL)
+_BRACKETED: Final = re.compile(r"\(([A-Za-z])\)\s.*", re.DOTALL)
+_PROSE: Final = re.compile(r"(?<![\\\w])[^\W\d_]{2,} [^\W\d_]{2,}(?!\w)")
 _LETTER: Final = re.compile(r"\(?([A-Za-z])\)?[.:]?")
 _QUOTES: Final = "\"'`*_\u201c\u201d\u2018\u2019 \t\n"
 _LIST: Final = re.compile(r"^[([{]?([^()\[\]{}]+(?:,[^()\[\]{}]+)+)[)\]}]?$")
@@ -29,7 +31,7 @@ _LIST: Final = re.compile(r"^[([{]?([^()\[\]{}]+(?:,[^()\[\]{}]+)+)[)\]}]?$")
 def answer_key(completion: str, whole: bool = True) -> str | None:
     """The key of the answer that `completion` comes to; None: none can be read.
 
-    `whole`: it was not cut off, so that its last number may count as the answer.
+    `whole`: it was not cut off, so that what marks no answer may be one as a whole.
     """
     found = answer_text(completion, whole=whole)
     return None if found is None else canonical(found)
@@ -40,8 +42,8 @@ def canonical(answer: str) -> str | None:
 
     Numbers become exact fractions ("0.50", "1/2", "\frac12" and "50/100 cm" are "1/2"), lists of
     numbers are read entry by entry, everything else is compared as text: LaTeX written in one way,
-    without case, quotes, surplus blanks and a full stop at its end. None for more than 400
-    characters, which is no answer to compare.
+    without case, quotes, surplus blanks (of formulas: any) and a full stop at its end. A sentence
+    with a number in it is text. None for more than 400 characters, which is no answer to compare.
     """
     if len(answer) > LONGEST:
         return None
@@ -54,7 +56,8 @@ def canonical(answer: str) -> str | None:
     if (letter := _LETTER.fullmatch(text)) is not None:
         return letter[1].casefold()
     words = " ".join(text.strip(_QUOTES).rstrip(".!").casefold().split())
-    if "\\" in words or re.search(r"[=^/*+(,]| - ", words):
+    formula = "\\" in words or re.search(r"[=^/*+(,]| - ", words)
+    if formula and not _PROSE.search(words):
         words = words.replace(" ", "")
     return words.strip(_QUOTES) or None
 
@@ -62,13 +65,16 @@ def canonical(answer: str) -> str | None:
 def choice_key(completion: str, whole: bool = True) -> str | None:
     """The letter of a multiple-choice answer, in capitals; None: it is no single letter."""
     found = answer_text(completion, whole=whole)
-    match = None if found is None else _CHOICE.fullmatch(plain(found).strip(_QUOTES))
+    if found is None:
+        return None
+    bare = plain(found).strip(_QUOTES)
+    match = _CHOICE.fullmatch(bare) or _BRACKETED.fullmatch(bare)
     return None if match is None else match[1].upper()
 
 
 def number_key(completion: str, whole: bool = True) -> str | None:
-    """The key of an answer that is a number; None: it is none."""
-    found = answer_text(completion, whole=whole)
+    """The key of an answer that is a number, the last where none is marked; None: it is none."""
+    found = answer_text(completion, whole=whole, numeric=True)
     value = None if found is None else number(_ASSIGNED.sub("", plain(found)))
     return None if value is None else written(value)
 

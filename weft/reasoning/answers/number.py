@@ -24,6 +24,11 @@ _UNIT: Final = re.compile(
     r"(?P<value>.*?[\d)}])\s*(?:%|(?P<unit>[a-zA-Z\u00b5/*^\u00b2\u00b3 .]*?[a-zA-Z\u00b5]{1,20})"
     r"\s*(?:\^\s*\{?-?\d\}?|[\u00b2\u00b3])?)\.?"
 )
+_SENTENCE: Final = re.compile(
+    r"(?i)\b(?:am|and|are|as|be|because|been|but|can|could|did|do|does|equals|had|has|have|if|is|may"
+    r"|might|must|no|nor|not|or|should|so|than|that|then|to|was|were|when|where|which|will|would)\b"
+)
+"""What has one of these words after its number says something of the number."""
 _SCALES: Final = {
     "dozen": 12,
     "hundred": 100,
@@ -39,7 +44,7 @@ def number(text: str) -> Fraction | None:
     """The exact value of `text`; None: it is no number, or has too many digits to be one.
 
     Reads 1,234, -3, 0.50, .5, 1e3, 2*10^3, 2^10, 3/4, 1 1/2, $5, 12 cm, 50%, 2 million. A unit or a
-    percent sign is dropped, not converted: 50% is 50.
+    percent sign is dropped, not converted: 50% is 50. "17 is not prime" is no number with a unit.
     """
     if len(text) > _MOST_DIGITS:
         return None
@@ -50,7 +55,9 @@ def number(text: str) -> Fraction | None:
         return value
     value = _value(found["value"])
     words = (found["unit"] or "").casefold().split()
-    return value if value is None or not words else value * _SCALES.get(words[0], 1)
+    if value is None or _SENTENCE.search(found["unit"] or ""):
+        return None
+    return value * _SCALES.get(words[0], 1) if words else value
 
 
 def written(value: Fraction) -> str:

@@ -1,4 +1,4 @@
-"""Where the answer stands in a completion. Knows no arithmetic.
+"""Where the answer stands in a completion. Knows of arithmetic only what an equation ends with.
 
 The last place that is marked as the answer counts; models correct themselves.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from typing import Final
+
+from weft.reasoning.answers.number import number
 
 LONGEST: Final = 400
 """Characters of a text that is still taken for an answer."""
@@ -23,22 +25,31 @@ _SAID: Final = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END: Final = re.compile(r"[.!?;](?:\s|$)|\*\*|\s*<[/a-z]")
+_VALUE: Final = re.compile(
+    r"(?:\A(?:so,?\s|then\s)?(?:it|that|this)(?:\s(?:is|equals|makes)|['\u2019]s)\s|=)"
+    r"\s*([^=\n]{1,60}?)[\s.*$]*\Z",
+    re.IGNORECASE,
+)
 _NUMBER: Final = re.compile(r"[-\u2212+]?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:\s*/\s*\d+)?")
 
 
-def answer_text(completion: str, *, whole: bool = True) -> str | None:
+def answer_text(completion: str, *, whole: bool = True, numeric: bool = False) -> str | None:
     r"""The answer that `completion` marks last, as it is written; None: there is none.
 
     Read in this order: the last \boxed{...}, <answer>...</answer>, a line "#### ...", "the answer
-    is ..." or "Answer: ..."; and, where `whole` says that the completion was not cut off, its last
-    number, or all of it when it is one short line and no phrase with a number. Text before a
-    </think> is not read, nor more than the last 20,000 characters.
+    is ..." or "Answer: ..."; and, where `whole` says that the completion was not cut off, the
+    number at the end of "... = 12" or of "It is 12.", or all of it up to 400 characters: a number
+    inside another sentence is not its answer. `numeric` says that the answer is a number: then the
+    last one is, or a short line without any. Text before a </think> is not read, nor more than the
+    last 20,000 characters.
     """
     text = completion[-_TAIL:].rpartition(_THOUGHT_END)[2]
     for found in (_boxed(text), _last(_TAGGED, text), _last(_HASHES, text), _said(text)):
         if found:
             return found
-    return _unmarked(text) if whole else None
+    if not whole:
+        return None
+    return _last_number(text) if numeric else _unmarked(text)
 
 
 def _last(pattern: re.Pattern[str], text: str) -> str | None:
@@ -77,6 +88,16 @@ def _closing(text: str, opened: int) -> int | None:
 
 
 def _unmarked(text: str) -> str | None:
+    """The number that it comes to in so many words, or all of a text that is short enough."""
+    answer = text.strip()
+    said = _VALUE.search(answer[-LONGEST:])
+    value = "" if said is None else said[1].strip(" $*_`")
+    if number(value) is not None:
+        return value
+    return answer if answer and len(answer) <= LONGEST else None
+
+
+def _last_number(text: str) -> str | None:
     short = text.strip()
     phrase = len(short.split()) > _WORDS and any(letter.isdigit() for letter in short)
     if short and len(short) <= _SHORT and not phrase and "\n" not in short:

@@ -158,7 +158,9 @@ class BacktrackStrategy:
             raise ReasoningError(f"there is no answer: {chains[0].why}")
         chosen = elect(samples, ballots(samples), tally)
         chain = chains[chosen.index or 0]
-        answer = chain.last if question.schema is not None else answer_text(chain.text)
+        numeric = self._settings["answer"] == "number"
+        typed = question.schema is not None
+        answer = chain.last if typed else answer_text(chain.text, numeric=numeric)
         answer = answer or chain.text
         why = chains[0].why if len(chains) == 1 else f"{self._split.why}; {chosen.why}"
         record, counts = root.finish(answer, why)

@@ -20,6 +20,7 @@ from weft.reasoning.sampling.sampler import Sampler
 from weft.reasoning.sampling.samplers import DEFAULTS as SAMPLER_DEFAULTS
 from weft.reasoning.sampling.samplers import sampler_maker
 from weft.reasoning.selection.ballots import ballots, elect
+from weft.reasoning.selection.grouping import grouped
 from weft.reasoning.selection.selector import Selected
 from weft.reasoning.selection.selectors import ASKING, Needs, make_selector
 from weft.reasoning.selection.selectors import DEFAULTS as SELECTOR_DEFAULTS
@@ -29,6 +30,7 @@ from weft.reasoning.thought import Sample, Thought
 from weft.reasoning.thread.asking import Amend, Asking
 
 _MEASURES: Final = ("tail", "bottom", "lowest")
+_GROUPINGS: Final = ("exact", "model")
 _MARKED: Final = (None, "auto", "number", "choice")
 _PROXY: Final = (
     "confidence is the probability of the sampled token: this server gives no top log probabilities"
@@ -41,7 +43,8 @@ class SampleStrategy:
     Settings: `sampler` (fixed, asc, esc, short, saturating, deepconf, probe), `selector` (majority,
     first-seen, smv, confidence, best, best-weighted, pairwise, synthesis, or an object that is
     one), `answer`, how answers are read (auto, number, choice, text, or a function of text and
-    wholeness), `instruction` (None: to end with "Answer: "), `measure` of confidence (tail, bottom,
+    wholeness), `group` (exact; model: the model says which answers mean the same before they vote),
+    `instruction` (None: to end with "Answer: "), `measure` of confidence (tail, bottom,
     lowest), and those of the sampler and the selector.
 
     Raises: `BuildError` for settings that are none or do not go together.
@@ -60,14 +63,16 @@ class SampleStrategy:
             "answer": None,
             "instruction": None,
             "measure": "tail",
+            "group": "exact",
         }
         known = {**SAMPLER_DEFAULTS, **SELECTOR_DEFAULTS, **own, **(defaults or {})}
         known["selector"], chosen = None, known["selector"]
         settings = read_settings(name, options.settings, known)
         settings["selector"] = settings["selector"] or chosen
-        if settings["measure"] not in _MEASURES:
-            hint = f"there are: {', '.join(_MEASURES)}"
-            raise BuildError(f"{name} has no measure {settings['measure']!r}", hint=hint)
+        for one, there in (("measure", _MEASURES), ("group", _GROUPINGS)):
+            if settings[one] not in there:
+                hint = f"there are: {', '.join(there)}"
+                raise BuildError(f"{name} has no {one} {settings[one]!r}", hint=hint)
         _settle_cancelling(name, settings)
         self._name = name
         self._model = model
@@ -92,6 +97,8 @@ class SampleStrategy:
             drawn = await Drawing(root, sampler, order).run()
             if drawn.samples and all(sample.status == "failed" for sample in drawn.samples):
                 raise ReasoningError(f"all samples failed: {(drawn.failures or ('no reason',))[0]}")
+            if self._settings["group"] == "model":
+                drawn = await self._grouped(root, question, drawn)
             chosen = await self._select(root, question, drawn, order.read)
             return self._thought(root, question, drawn, chosen)
 
@@ -102,7 +109,7 @@ class SampleStrategy:
         capabilities = await self._model.capabilities()
         read = self._read if question.schema is None or settings["answer"] else schema_key
         confident = sampler.confidence is not None or settings["selector"] == "confidence"
-        asks = settings["selector"] in ASKING
+        asks = settings["selector"] in ASKING or settings["group"] == "model"
         instruction = settings["instruction"]
         return Order(
             question_messages(question, INSTRUCTION if instruction is None else instruction),
@@ -124,6 +131,10 @@ class SampleStrategy:
                 hint="use another sampler and selector, or a server that tells them (vLLM)",
             )
         return ask_logprobs(min(TOP_LOGPROBS, capabilities.top_logprobs))
+
+    async def _grouped(self, root: Asking, question: Question, drawn: Drawn) -> Drawn:
+        samples, how = await grouped(root, question, drawn.samples)
+        return replace(drawn, samples=samples, why=f"{drawn.why}; {how}" if how else drawn.why)
 
     async def _select(
         self, root: Asking, question: Question, drawn: Drawn, read: Reader
@@ -160,7 +171,9 @@ class SampleStrategy:
             return sample.key or sample.text
         if question.schema is not None or self._settings["answer"] not in _MARKED:
             return sample.text
-        return answer_text(sample.text, whole=sample.status == "finished") or sample.text
+        numeric = self._settings["answer"] == "number"
+        whole = sample.status == "finished"
+        return answer_text(sample.text, whole=whole, numeric=numeric) or sample.text
 
 
 def make(model: ModelClient, options: ThinkOptions) -> SampleStrategy:
@@ -178,10 +191,10 @@ def make_best_of(model: ModelClient, options: ThinkOptions) -> SampleStrategy:
 
 def _settle_cancelling(name: str, settings: dict[str, Any]) -> None:
     """Only what the majority decides can be decided before all samples have ended."""
-    plain = settings["selector"] == "majority"
+    plain = settings["selector"] == "majority" and settings["group"] == "exact"
     if settings["cancel_decided"] and not plain:
         raise BuildError(
-            f"{name}: cancel_decided needs the selector majority",
+            f"{name}: cancel_decided needs the selector majority, and answers that are not grouped",
             hint="others may choose what a majority would not",
         )
     if settings["cancel_decided"] is None:

@@ -13,7 +13,7 @@ from weft.reasoning.asked import asked, conversation
 from weft.reasoning.question import Question
 from weft.reasoning.reading import fenced
 
-PROMPT_VERSION: Final = "select-1"
+PROMPT_VERSION: Final = "select-2"
 
 EXCERPT_CHARS: Final = 6000
 """Of each solution that a model reads at most so many characters are shown."""
@@ -30,6 +30,12 @@ _SYNTHESIS: Final = """\
 You are shown a question and several attempts at it, some of which may be wrong. Compare their \
 steps, decide what is right, and write the final answer."""
 
+_GROUP: Final = """\
+You are shown a question and numbered answers to it. Say which of them mean the same. Reply with a \
+JSON list that has one number for each answer, in order: the number of the first answer that means \
+the same, which is its own where no earlier one does. Answers that contradict one another never \
+mean the same."""
+
 _ENDING: Final = ' End with a line that begins with "Answer: " and holds the answer alone.'
 
 
@@ -42,6 +48,12 @@ def judge_messages(question: Question, one: str, other: str) -> tuple[Message, .
     """Asks which of two solutions is better."""
     shown = [("Solution A", one), ("Solution B", other)]
     return _messages(question, _JUDGE, shown, "A, B or C?")
+
+
+def group_messages(question: Question, answers: Sequence[str]) -> tuple[Message, ...]:
+    """Asks which of different answers mean the same."""
+    shown = [(f"Answer {place}", answer) for place, answer in enumerate(answers, 1)]
+    return _messages(question, _GROUP, shown, f"A JSON list of {len(answers)} numbers:")
 
 
 def synthesis_messages(question: Question, attempts: Sequence[str]) -> tuple[Message, ...]:
