@@ -9,17 +9,20 @@ import pytest
 
 from tests.engine.play import after, echo, fail, for_ever, give, node, play
 from weft.core.budget import Budget
-from weft.core.errors import ModelUnavailable, UnknownReference
+from weft.core.errors import Failure, ModelUnavailable, UnknownReference
+from weft.core.fakes import MemoryStore
 from weft.core.ids import NodeId
 from weft.core.values import Usage
 from weft.engine import (
     ALL,
+    Cache,
     Grow,
     Inputs,
     Join,
     Limit,
     Node,
     NodeContext,
+    Partial,
     Retry,
     Skip,
     Work,
@@ -29,6 +32,7 @@ from weft.engine import (
 from weft.engine.kinds import Fragment, loop
 
 BOOM = ValueError("boom")
+CUT = Partial(7, Failure("ReasoningError", "it was cut off"))
 
 
 def grow(*children: Node, join: Join = ALL, results: tuple[str, ...] | None = None) -> Work:
@@ -48,6 +52,39 @@ def failing(**policy: Any) -> Node:
     return node("a", fail(BOOM), **policy)
 
 
+def failing_too() -> Node:
+    return node("d", fail(BOOM))
+
+
+def test_a_partial_value_goes_on_and_is_told() -> None:
+    result = play(node("a", give(CUT)), node("b", echo, "a")).result
+    assert result.value("a") == 7
+    assert result.value("b") == {"a": 7}
+    assert result.reasons == ("a is partial: ReasoningError: it was cut off",)
+    assert result.outcomes[NodeId("a")].partial
+    assert not result.outcomes[NodeId("b")].partial
+    assert result.missed == ()
+
+
+def test_what_was_partial_in_an_attempt_that_was_repeated_is_not_missed() -> None:
+    async def work(context: NodeContext, _: Inputs) -> Any:
+        if context.attempt > 1:
+            return 1
+        context.append([Node(NodeId(f"{context.scope}/c"), give(CUT))])
+        await context.outcome(NodeId(f"{context.scope}/c"))
+        raise ModelUnavailable("again")
+
+    result = play(node("a", work, retry=Retry(2))).result
+    assert (result.status, result.reasons) == ("succeeded", ())
+
+
+def test_a_partial_value_is_not_cached() -> None:
+    store = MemoryStore()
+    for _ in range(2):
+        done = play(node("a", give(CUT), cache=Cache("one")), store=store)
+        assert done.result.status == "partial"
+
+
 @pytest.mark.parametrize(
     ("nodes", "options", "status"),
     [
@@ -58,6 +95,11 @@ def failing(**policy: Any) -> Node:
         ([failing(on_failure="skip")], {}, "partial"),
         ([failing(on_failure="skip"), node("b", echo, "a")], {}, "partial"),
         ([failing(default=1)], {}, "succeeded"),
+        ([node("a", give(CUT))], {}, "partial"),
+        ([node("a", give(CUT)), node("b", echo, "a")], {}, "partial"),
+        ([node("a", give(CUT)), failing_too()], {}, "failed"),
+        ([failing(fallback=node("c", give(CUT)))], {}, "partial"),
+        ([node("a", grow(node("c", give(CUT))))], {}, "partial"),
         ([failing(fallback=node("s", give(1)))], {}, "succeeded"),
         ([failing(on_failure="skip"), node("b", fail(BOOM))], {}, "failed"),
         ([node("a", for_ever)], {"deadline_s": 1}, "partial"),

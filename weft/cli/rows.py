@@ -112,7 +112,7 @@ def _row(node: NodeTrace, depth: int, tokens: int, told: str) -> Row:
 def _reason(outcome: Outcome) -> str:
     if outcome.failure is None:
         return "left out on purpose" if outcome.status == "skipped" else ""
-    instead = "instead of " if outcome.via else ""
+    instead = "instead of " if outcome.via else "partial: " if outcome.partial else ""
     return one_line(instead + _told(outcome.failure), _NOTE_WIDTH)
 
 

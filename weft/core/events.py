@@ -51,7 +51,8 @@ class NodeInfo:
 class Outcome:
     """How a node ended. `via` says what stood in for its own work, `failure` what went wrong.
 
-    A skipped node with a `failure` was cut off by it; one without was left out on purpose.
+    A skipped node with a `failure` was cut off by it; one without was left out on purpose. A node
+    that succeeded by its own work, with a `failure`, has a partial value.
     """
 
     status: Status
@@ -64,6 +65,11 @@ class Outcome:
     def ok(self) -> bool:
         """True when dependents get a value."""
         return self.status == "succeeded"
+
+    @property
+    def partial(self) -> bool:
+        """True when dependents get a value of which something is missing."""
+        return self.ok and not self.via and self.failure is not None
 
 
 @dataclass(frozen=True, slots=True)

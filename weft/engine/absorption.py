@@ -33,6 +33,13 @@ def _scopes(state: NodeState | None) -> Iterator[NodeState]:
         state = state.parent
 
 
+def redone(state: NodeState) -> bool:
+    """Whether a node that `state` is inside did its work again in a later attempt."""
+    return any(
+        scope.parent is not None and scope.born != scope.parent.attempt for scope in _scopes(state)
+    )
+
+
 def _scope_did_without(state: NodeState) -> bool:
     child, scope = state, state.parent
     while scope is not None and not child.tolerated:

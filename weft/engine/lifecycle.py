@@ -34,7 +34,7 @@ from weft.engine.frontier import Decided
 from weft.engine.graph import Graph
 from weft.engine.join import DECIDED_EARLY, Verdict
 from weft.engine.ledger import Ledger
-from weft.engine.node import Ask, Grow, Inputs, Join, Node, Skip
+from weft.engine.node import Ask, Grow, Inputs, Join, Node, Partial, Skip
 from weft.engine.options import RunOptions
 from weft.engine.recall import Recall
 from weft.engine.slices import SLICE, UNLIMITED
@@ -302,8 +302,10 @@ class Lifecycle(Expansion):
         elif type(value) is Skip:
             self._finish(state, Outcome("skipped", attempts=state.attempt))
         else:
-            end = Outcome("succeeded", value, state.cause, state.attempt, state.via)
-            self._finish(state, end)
+            missing = state.cause
+            if type(value) is Partial:
+                value, missing = value.value, state.cause or value.missing
+            self._finish(state, Outcome("succeeded", value, missing, state.attempt, state.via))
 
     def rest(self, state: NodeState, until: NodeState) -> None:
         """The work of `state` waits for the end of `until`, and holds no slot any more."""

@@ -1,10 +1,11 @@
 """What a program is to the engine: nodes, edges, joins and policies. Immutable; runs nothing.
 
-A node's work is an async function. It returns the node's value, or one of three requests:
+A node's work is an async function. It returns the node's value, or one of these:
 
-    Skip    leave this node and what depends on it out, on purpose
-    Ask     pause until a person answers, then go on with `then`
-    Grow    append nodes, pause until they are joined, then go on with `then`
+    Skip      leave this node and what depends on it out, on purpose
+    Ask       pause until a person answers, then go on with `then`
+    Grow      append nodes, pause until they are joined, then go on with `then`
+    Partial   a value that is not all of it
 
 Map, loop, branch and sub-workflow are all works that return `Grow` (see `weft.engine.kinds`).
 """
@@ -276,6 +277,17 @@ class Skip:
     """Returned by a work: leave this node out on purpose; not a failure."""
 
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """Returned by a work: a value of which something is missing, and what that is.
+
+    The node succeeds with the value; the run is partial, and the value is not cached.
+    """
+
+    value: Any
+    missing: Failure
 
 
 Then = Callable[[NodeContext, Any], Awaitable[Any]]

@@ -10,7 +10,7 @@ from weft.core.errors import Failure, UnknownReference
 from weft.core.events import Outcome, RunStatus
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
-from weft.engine.absorption import absorbed
+from weft.engine.absorption import absorbed, redone
 from weft.engine.scheduler import Scheduler
 from weft.engine.state import NodeState
 
@@ -22,7 +22,8 @@ class RunResult:
     """The end of a run. `outcomes` holds every node, those appended on the way too.
 
     status      succeeded   nothing is missed; what failed was stood in for or tolerated by a join
-                partial     a deadline or a budget ended it, or something that may fail did fail
+                partial     a deadline or a budget ended it, something that may fail did fail, or
+                            something is missing of a node's value
                 failed      a node failed whose policy says so, or the run could not be recorded
                 cancelled   somebody cancelled it
     `reasons` says in sentences what kept the run from plain success. `leaked` names nodes whose
@@ -61,6 +62,9 @@ def verdict(
     missed = []
     for state in states.values():
         outcome = state.outcome
+        if outcome is not None and outcome.partial and not redone(state):
+            said.append(f"{state.node.id} is partial: {outcome.failure}")
+            status = "partial" if status == "succeeded" else status
         if outcome is None or outcome.ok or outcome.failure is None or state in over:
             continue
         if outcome.status == "failed" or _is_called_off(state):

@@ -36,7 +36,7 @@ class Reuse:
     def ended(self, event: NodeFinished) -> Coroutine[None, None, None] | None:
         """What keeps the result of a node that has ended, where it is awaited and worth it."""
         outcome, awaited = event.outcome, self._keys.pop(event.node, None)
-        if awaited is None or not outcome.ok or outcome.via:
+        if awaited is None or not outcome.ok or outcome.via or outcome.partial:
             return None
         return self._keep(event.node, outcome.value, *awaited)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
+from weft.reasoning.answering import Answering
 from weft.reasoning.no_model import NoModel
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.strategy import Strategy
@@ -190,7 +191,7 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
 
 
 def make_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTIONS) -> Strategy:
-    """The strategy called `name`, over `model`.
+    """The strategy called `name`, over `model`: one that answers, or fails.
 
     Raises: `BuildError`, which lists the strategies, when there is none of that name, or for
     settings in `options` that it does not have.
@@ -204,7 +205,7 @@ def make_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTION
     module, _, function = entry.make.partition(":")
     made: Callable[[ModelClient, ThinkOptions], Strategy]
     made = getattr(import_module(module), function)
-    return made(model, options)
+    return Answering(made(model, options))
 
 
 def check_options(name: str, options: ThinkOptions) -> None:

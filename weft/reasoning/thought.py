@@ -77,12 +77,13 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """The end of a strategy's work: never without an answer text, which may be empty.
+    """The end of a strategy's work: never without an answer (see `make_strategy`).
 
     `key` is the answer in canonical form, where the strategy compares answers. `fidelity` says
     whether this ran as it was published, and `lost` in words what it lost if not. `why`: what ended
     it where it ended, or chose the answer. `evidence`: what markers such as `[3]` in the answer
-    stand for, where the strategy cites.
+    stand for, where the strategy cites. `cut`: the answer, or a part of it,
+    ends where its tokens were spent, and not where the model ended it.
     """
 
     answer: str
@@ -94,3 +95,4 @@ class Thought:
     lost: str = ""
     why: str = ""
     evidence: tuple[Evidence, ...] = ()
+    cut: bool = False

@@ -22,7 +22,7 @@ from weft.core.ports import (
     Startable,
     TextDelta,
 )
-from weft.core.values import Completion, Message
+from weft.core.values import Completion, FinishReason, Message
 from weft.engine import Work
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
@@ -106,12 +106,17 @@ class ThoughtModel:
                     yield TextDelta(text)
             if heard.cancelled:
                 raise self._is_closed()
-            if (failure := heard.run.outcome.failure) is not None:
+            failure = heard.run.outcome.failure
+            if failure is not None and not heard.run.outcome.ok:
                 raise caller_fault(heard.result, ANSWER) or error_of(failure, ANSWER)
-            answer, usage = heard.run.thought.answer, heard.result.usage
+            thought, usage = heard.run.thought, heard.result.usage
+        answer = thought.answer
+        finish: FinishReason = "length" if thought.cut else "stop"
         if text := speech.rest(answer):
             yield TextDelta(text)
-        yield Completion(answer, usage=usage, model=self._name, reasoning="".join(told.said))
+        yield Completion(
+            answer, finish, usage=usage, model=self._name, reasoning="".join(told.said)
+        )
 
     def work(self, request: ModelRequest) -> Work:
         """The thought about `request` as the work of a node, for runs that are under way already.

@@ -9,10 +9,10 @@ from weft.core.events import Outcome
 from weft.core.ids import run_id
 from weft.engine import Graph, Inputs, Limit, Node, NodeContext, Run, RunOptions, Work
 from weft.engine.cassette import RecordRedactor
+from weft.engine.followed import followed
 from weft.reasoning.question import Question
 from weft.reasoning.strategy import Strategy
 from weft.reasoning.thought import Thought
-from weft.workflow.followed import followed
 from weft.workflow.question_run import ANSWER, AskSettings, why_none
 from weft.workflow.result import FlowResult
 from weft.workflow.secrets import redactor_here

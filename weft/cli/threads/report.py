@@ -63,6 +63,7 @@ class ThoughtReport:
         told = {
             "key": thought.key,
             "why": thought.why,
+            "cut": thought.cut,
             "fidelity": thought.fidelity,
             "lost": thought.lost,
             "counts": dataclasses.asdict(thought.counts),

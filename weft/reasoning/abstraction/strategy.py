@@ -18,6 +18,7 @@ from weft.reasoning.abstraction.prompts import (
     direct_messages,
     outline_messages,
 )
+from weft.reasoning.answering import SPENT
 from weft.reasoning.answers import answer_text
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
@@ -62,10 +63,14 @@ class AbstractionStrategy:
         solved = await thread.ask("concrete", messages, keep=thread.kept)
         answer = (labelled(solved.text, ("Answer",)).get("Answer") or [""])[-1]
         answer = answer or answer_text(solved.text, whole=False) or ""
+        cut = not answer and solved.cut
         if question.schema is not None or not answer or solved.status != "finished":
-            answer = await self._last(thread, question, messages, solved) or answer
-        if not answer and solved.status == "failed":
-            raise ReasoningError(f"there is no answer: {solved.reason}")
+            last = await self._last(thread, question, messages, solved)
+            if last.ok:
+                answer, cut = last.text, last.cut
+            if not answer and not solved.ok:
+                why, spent = last.reason or solved.reason, last.cut or solved.cut
+                raise ReasoningError(f"there is no answer: {why}", hint=SPENT if spent else None)
         tree, counts = thread.finish(answer or solved.text, why)
         return Thought(
             answer or solved.text,
@@ -74,6 +79,7 @@ class AbstractionStrategy:
             fidelity="approximate",
             lost=_LOST,
             why=why,
+            cut=cut,
         )
 
     async def _outlined(
@@ -99,15 +105,14 @@ class AbstractionStrategy:
 
     async def _last(
         self, thread: Asking, question: Question, messages: Sequence[Message], solved: Said
-    ) -> str:
+    ) -> Said:
         """The answer alone, asked for where the solution does not end with one."""
-        said = await thread.ask(
+        return await thread.ask(
             "answer",
             [*messages, Message("assistant", solved.text or "..."), Message("user", ANSWER)],
             max_tokens=self._options.answer_tokens,
             schema=question.schema,
         )
-        return said.text
 
 
 def make(model: ModelClient, options: ThinkOptions) -> AbstractionStrategy:

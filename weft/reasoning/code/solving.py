@@ -102,9 +102,14 @@ class Solver:
         else:
             answer = next(draft.text for draft in written if draft.text)
         tree, counts = thread.finish(answer, choice.selected.why)
-        return Thought(
-            answer, choice.selected.key, tree, counts, choice.samples, why=choice.selected.why
-        )
+        key, why = choice.selected.key, choice.selected.why
+        cut = _is_cut(None if index is None else choice.samples[index])
+        return Thought(answer, key, tree, counts, choice.samples, why=why, cut=cut)
+
+
+def _is_cut(chosen: Sample | None) -> bool:
+    """Whether a program may lack its end: it was cut off, and no test says that it is all there."""
+    return chosen is None or (chosen.status == "length" and chosen.score != 1.0)
 
 
 def _samples(drafts: Sequence[Draft], problem: Problem) -> tuple[Sample, ...]:

@@ -206,12 +206,13 @@ class _Reading:
             schema=self._question.schema,
         )
         why = f"{len(notes)} notes were reduced"
-        answer = said.text
+        answer, cut = said.text, said.cut
         if not said.ok:
+            cut = False
             ranked = weigh(notes)
-            if not ranked and said.status == "failed":
+            if not ranked:
                 raise ReasoningError(f"there is no answer: {said.reason}")
-            answer = ranked[0][0] if ranked else ""
+            answer = ranked[0][0]
             why = f"the surest answer of {len(notes)} notes: {said.reason or 'nothing was written'}"
         known = tuple(piece for note in notes for piece in note.evidence)
         cited = Cited(answer) if self._question.schema else check_markers(answer, known)
@@ -225,6 +226,7 @@ class _Reading:
             lost="; ".join(self._lost),
             why=why,
             evidence=cited.evidence or known,
+            cut=cut,
         )
 
     async def _said(

@@ -172,10 +172,11 @@ class _Inquiry:
         why = f"{len(kept)} of {len(findings)} chains were believed"
         proved = sum(bool(finding.cited) for finding in kept)
         why += f", {proved} of them with facts"
-        answer = said.text
+        answer, cut = said.text, said.cut
         if not said.ok:
+            cut = False
             answer = next((finding.answer for finding in kept if finding.answer), "")
-            if not answer and said.status == "failed":
+            if not answer:
                 raise ReasoningError(f"there is no answer: {said.reason}")
             why += f"; the answer is a chain's: {said.reason or 'nothing else was written'}"
         known = tuple(_evidence(number, fact) for number, fact in facts.items())
@@ -192,6 +193,7 @@ class _Inquiry:
             lost="; ".join(self._lost),
             why=why,
             evidence=cited.evidence or made_of,
+            cut=cut,
         )
 
     def _facts(self, findings: Sequence[Finding]) -> dict[int, Triple]:

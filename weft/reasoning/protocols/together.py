@@ -109,11 +109,13 @@ class TogetherStrategy:
             sees = layout in (await self._model.capabilities()).layouts
             lost = "" if sees else _LOST.format(model=self._model.model, layout=layout)
             workers = await self._write(root, question, sees=sees)
-            answer, why = await self._answer(root, question, workers)
+            answer, why, cut = await self._answer(root, question, workers)
             tree, counts = root.finish(answer, why)
             samples = tuple(worker.sample for worker in workers)
             fidelity: Fidelity = "exact" if sees else "approximate"
-            return Thought(answer, answer_key(answer), tree, counts, samples, fidelity, lost, why)
+            key = answer_key(answer, whole=not cut)
+            cut = cut and key is None
+            return Thought(answer, key, tree, counts, samples, fidelity, lost, why, cut=cut)
 
         return work
 
@@ -193,11 +195,11 @@ class TogetherStrategy:
 
     async def _answer(
         self, root: Asking, question: Question, workers: Sequence[_Worker]
-    ) -> tuple[str, str]:
-        """The answer, and how it came about."""
+    ) -> tuple[str, str, bool]:
+        """The answer, how it came about, and whether it is cut off."""
         for worker in workers:
             if worker.found:
-                return worker.text.strip(), f"worker {worker.index} found an answer"
+                return worker.text.strip(), f"worker {worker.index} found an answer", False
         wrote = [worker for worker in workers if worker.text.strip()]
         reasons = {worker.said.reason: None for worker in workers if worker.said is not None}
         if not wrote:
@@ -210,9 +212,11 @@ class TogetherStrategy:
             temperature=0.0,
         )
         if said.ok:
-            return said.text, f"asked for the answer after {len(wrote)} workers had written"
+            why = f"asked for the answer after {len(wrote)} workers had written"
+            return said.text, why, said.cut
         longest = max(wrote, key=lambda worker: len(worker.text))
-        return longest.text.strip(), f"what worker {longest.index} wrote: {said.reason}"
+        cut = longest.said is None or longest.said.status != "finished"
+        return longest.text.strip(), f"what worker {longest.index} wrote: {said.reason}", cut
 
     async def _shown(self, root: Asking, question: Question, wrote: Sequence[_Worker]) -> str:
         """The question and the end of what each wrote, as far as there is room."""

@@ -113,6 +113,7 @@ class Runner:
             full = self.speaker.room == 0
             return await self._exhausted("its window is full" if full else "its tokens are spent")
         output = await self.speaker.say(self._context, granted, grammar.stops(thread))
+        thread.cut = output.ended in ("length", "spent")
         if output.ended == "spent":
             return await self._exhausted("its tokens are spent")
         asked = grammar.classify(thread, output)
@@ -291,6 +292,7 @@ class Runner:
             said = ""
             self.thread.move(ThreadState.READY)
         self.thread.result = said or best
+        self.thread.cut = self.thread.cut or (bool(last) and not said)
         self.thread.move(ThreadState.DONE, reason)
         return Return(self.thread.result)
 
@@ -300,6 +302,7 @@ class Runner:
         if not granted:
             return ""
         output = await self.speaker.say(self._context, granted, schema=schema)
+        self.thread.cut = output.ended in ("length", "spent")
         return "".join(piece for piece in output.pieces if isinstance(piece, str)).strip()
 
     async def _let_go(self) -> None:

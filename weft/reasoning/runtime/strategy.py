@@ -81,6 +81,7 @@ class GrammarStrategy:
             fidelity="approximate" if said else "exact",
             lost=said,
             why=thread.reason,
+            cut=thread.cut,
         )
 
 

@@ -164,7 +164,8 @@ class BacktrackStrategy:
         answer = answer or chain.text
         why = chains[0].why if len(chains) == 1 else f"{self._split.why}; {chosen.why}"
         record, counts = root.finish(answer, why)
-        return Thought(answer, chosen.key, record, counts, samples, why=why)
+        cut = chosen.key is None and not chain.whole
+        return Thought(answer, chosen.key, record, counts, samples, why=why, cut=cut)
 
 
 class _GoingOn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft.core.errors import ReasoningError
 from weft.core.ports import ModelClient
 from weft.engine import Inputs, NodeContext, Work
+from weft.reasoning.answering import SPENT
 from weft.reasoning.answers import reader, schema_key
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
@@ -39,14 +40,14 @@ class DirectStrategy:
             thread = await Asking.begin(context, self._model, self._options, "direct")
             messages = question_messages(question, self._instruction)
             said = await thread.ask("answer", messages, schema=question.schema)
-            if said.status in ("failed", "refused"):
-                raise ReasoningError(said.reason)
+            if not said.ok:
+                raise ReasoningError(said.reason, hint=SPENT if said.cut else None)
             whole = said.status == "finished"
             why = "the model came to its end" if whole else "the answer was cut off"
             key = read(said.text, whole)
             record, counts = thread.finish(said.text, why)
             sample = Sample(0, said.text, key, said.tokens, "finished" if whole else "length")
-            return Thought(said.text, key, record, counts, (sample,), why=why)
+            return Thought(said.text, key, record, counts, (sample,), why=why, cut=said.cut)
 
         return work
 

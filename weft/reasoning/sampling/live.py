@@ -57,7 +57,7 @@ class Drawn:
     """What came of it: all samples in order, the indices of those that vote, and why it ended.
 
     `weights` of voters, where the sampler gives them. `failures`: why samples failed. `proxy`:
-    confidences are those of sampled tokens alone.
+    confidences are those of sampled tokens alone. `cut`: some samples were cut off.
     """
 
     samples: tuple[Sample, ...]
@@ -66,6 +66,7 @@ class Drawn:
     why: str
     failures: tuple[str, ...] = ()
     proxy: bool = False
+    cut: bool = False
 
 
 @dataclass(slots=True)
@@ -197,7 +198,7 @@ class Drawing:
         branch.tokens = max(branch.tokens, 0 if said is None else said.tokens)
         if not branch.running:
             return
-        if said is None or said.status in ("failed", "refused"):
+        if said is None or not said.ok:
             branch.status = "failed"
             return
         branch.status = "finished" if said.status == "finished" else "length"
@@ -256,6 +257,7 @@ class Drawing:
             decision.why,
             tuple(d.said.reason for d in self._draws if d.said is not None and d.said.reason),
             any(draw.listening.proxy for draw in self._draws),
+            any(draw.said is not None and draw.said.cut for draw in self._draws),
         )
 
     def _sample(self, draw: _Draw) -> Sample:

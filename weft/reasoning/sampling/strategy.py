@@ -9,6 +9,7 @@ from typing import Any, Final
 from weft.core.errors import BuildError, CapabilityError, ReasoningError
 from weft.core.ports import Capabilities, ModelClient
 from weft.engine import Inputs, NodeContext, Work
+from weft.reasoning.answering import SPENT
 from weft.reasoning.answers import Reader, answer_text, reader, schema_key
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
@@ -96,7 +97,9 @@ class SampleStrategy:
             order = await self._order(question, sampler)
             drawn = await Drawing(root, sampler, order).run()
             if drawn.samples and all(sample.status == "failed" for sample in drawn.samples):
-                raise ReasoningError(f"all samples failed: {(drawn.failures or ('no reason',))[0]}")
+                why = (drawn.failures or ("no reason",))[0]
+                hint = SPENT if drawn.cut else None
+                raise ReasoningError(f"all samples failed: {why}", hint=hint)
             if self._settings["group"] == "model":
                 drawn = await self._grouped(root, question, drawn)
             chosen = await self._select(root, question, drawn, order.read)
@@ -151,6 +154,9 @@ class SampleStrategy:
         answer = chosen.answer or ""
         if not answer and chosen.index is not None:
             answer = self._answer(drawn.samples[chosen.index], question)
+        cut = chosen.cut
+        if chosen.answer is None and chosen.index is not None and chosen.key is None:
+            cut = drawn.samples[chosen.index].status != "finished"
         why = f"{drawn.why}; {chosen.why}"
         record, counts = root.finish(answer, why)
         scores = chosen.scores
@@ -163,6 +169,7 @@ class SampleStrategy:
             "approximate" if drawn.proxy else "exact",
             _PROXY if drawn.proxy else "",
             why,
+            cut=cut,
         )
 
     def _answer(self, sample: Sample, question: Question) -> str:

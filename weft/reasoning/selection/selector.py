@@ -17,6 +17,7 @@ class Selected:
 
     `index` is the chosen sample's; None: no sample was. `answer`: a text that is none of the
     samples', or stands for several. `scores` of samples by index, where there are some.
+    `cut`: that `answer` is cut off.
     """
 
     index: int | None
@@ -24,6 +25,7 @@ class Selected:
     why: str
     answer: str | None = None
     scores: Mapping[int, float] = field(default_factory=dict)
+    cut: bool = False
 
 
 class Selector(Protocol):

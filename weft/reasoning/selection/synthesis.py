@@ -54,7 +54,7 @@ class Synthesis:
         same = [sample for sample in written if key is not None and sample.key == key]
         index = min(same, key=lambda s: (s.tokens, s.index)).index if same else None
         why = f"written after reading {len(attempts)} samples, {len(same)} of which say the same"
-        return Selected(index, key, why, answer=reply.text)
+        return Selected(index, key, why, reply.text, cut=reply.cut and key is None)
 
 
 def _diverse(samples: Sequence[Sample]) -> list[Sample]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from weft.core.errors import BuildError, ReasoningError
 from weft.core.ports import ModelClient
 from weft.engine import Inputs, NodeContext, Work
+from weft.reasoning.answering import SPENT
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.reading import read_points
@@ -21,6 +23,7 @@ from weft.reasoning.skeleton.prompts import (
 from weft.reasoning.skeleton.suitability import read_route, unsuitable
 from weft.reasoning.thought import Thought
 from weft.reasoning.thread.asking import Asking, Job, stopping
+from weft.reasoning.thread.said import Said
 
 _ROUTERS: Final = ("model", "rules", "off")
 _LEAST_POINTS: Final = 2
@@ -85,14 +88,19 @@ class SkeletonStrategy:
             (f"point{number}", _writing(question, read.points, number, share))
             for number in range(1, len(read.points) + 1)
         ]
-        texts = await thread.fork("points", jobs, role="point")
-        written = sum(bool(text) for text in texts)
+        points = await thread.fork("points", jobs, role="point")
+        texts = ["" if point is None else point.text for point in points]
+        written = sum(map(bool, texts))
+        if not written:
+            reasons = dict.fromkeys(point.reason for point in points if point and point.reason)
+            raise ReasoningError(f"no point was written: {'; '.join(reasons)}", hint=SPENT)
         why = f"{written} of {len(read.points)} points were written"
         if read.left_out:
             why += f"; {read.left_out} more were left out"
         if read.duplicates:
             why += f"; {read.duplicates} said again what another says"
-        return _thought(thread, _joined(read.points, texts), why)
+        cut = written < len(texts) or any(point is None or point.cut for point in points)
+        return _thought(thread, _joined(read.points, texts), why, cut=cut)
 
     async def _against(self, thread: Asking, question: Question) -> str:
         """Why the question is answered in one go; empty: it is not."""
@@ -108,9 +116,10 @@ class SkeletonStrategy:
 
     async def _direct(self, thread: Asking, question: Question, why: str) -> Thought:
         said = await thread.ask("answer", direct_messages(question), schema=question.schema)
-        if said.status == "failed":
-            raise ReasoningError(f"there is no answer: {said.reason}")
-        return _thought(thread, said.text, f"{why}; {said.reason}".rstrip("; "))
+        if not said.ok:
+            hint = SPENT if said.cut else None
+            raise ReasoningError(f"there is no answer: {said.reason}", hint=hint)
+        return _thought(thread, said.text, why, cut=said.cut)
 
 
 def make(model: ModelClient, options: ThinkOptions) -> SkeletonStrategy:
@@ -118,8 +127,8 @@ def make(model: ModelClient, options: ThinkOptions) -> SkeletonStrategy:
     return SkeletonStrategy(model, options)
 
 
-def _writing(question: Question, points: Sequence[str], number: int, share: int) -> Job[str]:
-    async def write(thread: Asking) -> str:
+def _writing(question: Question, points: Sequence[str], number: int, share: int) -> Job[Said]:
+    async def write(thread: Asking) -> Said:
         lead = f"{number}. {points[number - 1]}:"
         said = await thread.ask(
             "write",
@@ -130,12 +139,12 @@ def _writing(question: Question, points: Sequence[str], number: int, share: int)
         )
         text = said.text.removeprefix(lead).strip()
         thread.returns(text)
-        return text
+        return replace(said, text=text)
 
     return write
 
 
-def _joined(points: Sequence[str], texts: Sequence[str | None]) -> str:
+def _joined(points: Sequence[str], texts: Sequence[str]) -> str:
     """The answer: every point with what was written for it, or alone where nothing was."""
     return "\n\n".join(
         f"{number}. **{point}**" + (f"\n{text}" if text else "")
@@ -143,6 +152,6 @@ def _joined(points: Sequence[str], texts: Sequence[str | None]) -> str:
     )
 
 
-def _thought(thread: Asking, answer: str, why: str) -> Thought:
+def _thought(thread: Asking, answer: str, why: str, *, cut: bool) -> Thought:
     tree, counts = thread.finish(answer, why)
-    return Thought(answer, tree=tree, counts=counts, why=why)
+    return Thought(answer, tree=tree, counts=counts, why=why, cut=cut)

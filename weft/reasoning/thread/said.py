@@ -23,7 +23,8 @@ class Said:
     failed     the call failed, or its prompt fills the window; `text` is what came before
     refused    it was not asked: no tokens are left for it
 
-    `text` is without the reasoning that some models write before their answer.
+    `text` is without the reasoning that some models write before their answer. `reason` says why
+    there is none.
     """
 
     text: str
@@ -36,6 +37,11 @@ class Said:
         """Whether the model said something, were it cut off."""
         return self.status in ("finished", "length") and bool(self.text)
 
+    @property
+    def cut(self) -> bool:
+        """Whether the model had more to say than its share of tokens."""
+        return self.status == "length"
+
 
 def said(outcome: Outcome, spent: Spent, lead: str = "") -> Said:
     """What came of a call whose node ended with `outcome`, after it had `spent`.
@@ -47,10 +53,21 @@ def said(outcome: Outcome, spent: Spent, lead: str = "") -> Said:
         status: Literal["finished", "length"] = (
             "length" if completion.finish_reason == "length" else "finished"
         )
-        return Said(_answer(lead, completion.text), status, spent.tokens)
+        text = _answer(lead, completion.text)
+        return Said(text, status, spent.tokens, "" if text else _why_nothing(completion))
     why = str(outcome.failure or f"the call was {outcome.status}")
     return Said(_answer(lead, "".join(spent.text)), "failed", spent.tokens, why)
 
 
 def _answer(lead: str, text: str) -> str:
     return _REASONED.sub("", lead + text).strip() if text else ""
+
+
+def _why_nothing(completion: Completion) -> str:
+    """Why a model that came to an end has no answer."""
+    thought = completion.reasoning.strip() or "<think>" in completion.text
+    if completion.finish_reason != "length":
+        return (
+            "the model thought, and answered nothing" if thought else "the model answered nothing"
+        )
+    return f"its tokens were spent {'on thought ' if thought else ''}before it answered"

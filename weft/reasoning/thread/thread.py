@@ -37,6 +37,7 @@ class Thread:
     `limit`, and `born` those of its parent when it began. `rounds` counts the forks that were made
     in it, `refused` those that were not, `mended` how often it was mended. `room`: tokens that the
     window has left for a join; None: no limit. `open`: children that are not joined yet.
+    `cut`: the latest that it wrote ends where its tokens were spent.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Thread:
         self.state = ThreadState.READY
         self.reason = ""
         self.result = ""
+        self.cut = False
         self.context = Context(())
         self.memory: dict[str, Any] = {}
         self.open: list[Thread] = []

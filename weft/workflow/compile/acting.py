@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.agents.agent import Answer
 from weft.agents.loops import make_agent
+from weft.engine.followed import followed
 from weft.engine.node import Inputs, NodeContext, Work
 from weft.workflow.agent_options import options_of
 from weft.workflow.compile.services import Services
@@ -14,7 +15,6 @@ from weft.workflow.decoders import decoder_of
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.expressions import template, value_template
 from weft.workflow.flow_tools import FlowTools
-from weft.workflow.followed import followed
 from weft.workflow.unit import Unit
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.core.errors import Failure, ReasoningError
 from weft.core.values import JsonSchema
-from weft.engine.node import NodeContext
+from weft.engine import NodeContext, Partial
+from weft.engine.followed import followed
 from weft.reasoning.thought import Thought
 from weft.workflow.compile.services import Services
-from weft.workflow.followed import followed
 from weft.workflow.typed_answer import parsed
 
 
@@ -28,6 +29,14 @@ def answered(
             f"{counts.critical_path_tokens:,} one after another; {thought.why}{lost}"
         )
         services.findings[context.node] = thought
-        return parsed(thought.answer, schema)
+        answer = parsed(thought.answer, schema)
+        return Partial(answer, cut_off(thought)) if thought.cut else answer
 
     return followed(result, value)
+
+
+def cut_off(thought: Thought) -> Failure:
+    """What is missing of an answer that is cut off."""
+    why = f": {thought.why}" if thought.why else ""
+    hint = "raise max_tokens, or the budget"
+    return ReasoningError(f"the answer is cut off{why}", hint=hint).failure()

@@ -122,10 +122,24 @@ class _Ask:
         )
 
     async def _value(self, completion: Completion, tools: tuple[ToolSpec, ...]) -> Any:
+        cut_off = completion.finish_reason == "length"
+        said = completion.text.strip() or completion.tool_calls or self._step.output_schema
+        if not said and not self._step.allow_empty:
+            raise _nothing(completion, cut_off=cut_off)
         if tools:
             return {"text": completion.text, "tool_calls": await _calls(completion, tools)}
-        cut_off = completion.finish_reason == "length"
         return await parsed_async(completion.text, self._step.output_schema, cut_off=cut_off)
+
+
+def _nothing(completion: Completion, *, cut_off: bool) -> ModelOutputError:
+    """The error of an answer without any text."""
+    name = completion.model or "the model"
+    if cut_off:
+        what = "its thought took all of its tokens" if completion.reasoning else "it was cut off"
+        hint = "raise `max_tokens`"
+        return ModelOutputError(f"{name} answered nothing: {what}", hint=hint, retryable=False)
+    hint = "where that is an answer, say `allow_empty: true`; else try `retry`"
+    return ModelOutputError(f"{name} answered nothing", hint=hint)
 
 
 def seed_of(first: int, context: NodeContext) -> int:

@@ -86,6 +86,9 @@ class ModelNode(Step):
     top_k: Positive | None = Field(default=None, description="Only the k likeliest tokens.")
     stop: list[str] = Field(default_factory=list, description="Texts that end the answer.")
     seed: int | None = Field(default=None, ge=0, description="Makes sampling repeatable.")
+    allow_empty: bool = Field(
+        default=False, description="An answer without any text is a value, and not a failure."
+    )
     decode: str | None = Field(
         default=None,
         description="How the model writes several tokens a step: `lookup:8`, `auto`, or for "
@@ -136,7 +139,9 @@ def _refuse(key: str, beside: str, hint: str) -> NoReturn:
 
 
 _INSIDE_THINKING = frozenset(("max_tokens", "temperature", "top_p", "seed"))
-_NOT_ACTING = frozenset(("top_p", "top_k", "stop", "seed", "samples", "warm", "tool_choice"))
+_NOT_ACTING = frozenset(
+    ("top_p", "top_k", "stop", "seed", "samples", "warm", "tool_choice", "allow_empty")
+)
 _NOT_THINKING = _INSIDE_THINKING | _NOT_ACTING | {"tools", "agent"}
 
 

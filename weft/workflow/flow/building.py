@@ -32,7 +32,7 @@ Test = Condition | Callable[[Handle], object]
 
 _NODES: TypeAdapter[NodeSpec] = TypeAdapter(NodeSpec)
 _MODEL_FIELDS: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed")
-_MODEL_FIELDS += ("decode", "samples", "warm", "tool_choice")
+_MODEL_FIELDS += ("decode", "samples", "warm", "tool_choice", "allow_empty")
 
 
 class Options(TypedDict, total=False):
@@ -131,7 +131,8 @@ class Builder(ABC):
         """Ask a language model.
 
         `schema`, a Python type or a JSON Schema, makes the answer typed. Others: `max_tokens`,
-        `temperature`, `top_p`, `top_k`, `stop`, `seed`, `decode`, `samples`, `warm`, `tool_choice`.
+        `temperature`, `top_p`, `top_k`, `stop`, `seed`, `decode`, `samples`, `warm`, `tool_choice`,
+        `allow_empty`.
         All further names become names of the prompt: `flow.model("small", "Summarise {{ text }}",
         text=hit.text)`. `think` answers by a strategy: its name, or `{"strategy": "sample", ...}`;
         `agent` with the tools, which it has the model call: `compiler`, or `{"loop": ...}`.

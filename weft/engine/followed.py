@@ -1,4 +1,4 @@
-"""What a strategy's work comes to, as the value of a node. Knows no strategy and no model."""
+"""What another work comes to, as the value of a node. Runs nothing."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from weft.engine.node import Ask, Grow, NodeContext, Skip, Then
+from weft.engine.node import Ask, Grow, NodeContext, Partial, Skip, Then
 
 
 def followed(result: Any, convert: Callable[[Any], Any]) -> Any:
     """`convert` of a work's value, also where the work grows nodes or asks before it has one."""
     if isinstance(result, (Grow, Ask)):
         return replace(result, then=_then(result.then, convert))
+    if isinstance(result, Partial):
+        return replace(result, value=convert(result.value))
     return result if isinstance(result, Skip) else convert(result)
 
 
