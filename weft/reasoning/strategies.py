@@ -193,6 +193,14 @@ STRATEGIES: Final[Mapping[str, Entry]] = {
 def make_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTIONS) -> Strategy:
     """The strategy called `name`, over `model`: one that answers, or fails.
 
+    Raises: what `bare_strategy` raises.
+    """
+    return Answering(bare_strategy(name, model, options))
+
+
+def bare_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTIONS) -> Strategy:
+    """The strategy as it was published, whose answer may be empty: a search that found nothing.
+
     Raises: `BuildError`, which lists the strategies, when there is none of that name, or for
     settings in `options` that it does not have.
     """
@@ -205,7 +213,7 @@ def make_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTION
     module, _, function = entry.make.partition(":")
     made: Callable[[ModelClient, ThinkOptions], Strategy]
     made = getattr(import_module(module), function)
-    return Answering(made(model, options))
+    return made(model, options)
 
 
 def check_options(name: str, options: ThinkOptions) -> None:

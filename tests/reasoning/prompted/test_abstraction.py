@@ -95,8 +95,10 @@ def test_a_solution_that_never_ends_still_gives_an_answer() -> None:
 @pytest.mark.parametrize("budget", [1, 10, 30, 80])
 def test_the_budget_is_never_exceeded(budget: int) -> None:
     model = tokens(pupil)
-    thought = told("abstraction", model, QUESTION, budget=budget, answer_tokens=10).thought
-    assert model.generated <= thought.counts.total_tokens <= budget
+    thought = told("abstraction", model, QUESTION, budget=budget, answer_tokens=10).ended
+    assert model.generated <= budget
+    assert (thought is None) is (budget == 1)
+    assert thought is None or model.generated <= thought.counts.total_tokens
 
 
 def test_half_of_a_small_budget_is_kept_for_the_answer() -> None:

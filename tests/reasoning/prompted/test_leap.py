@@ -46,7 +46,7 @@ def solver(*answers: str, turns: int = 2, word: str = "hm ") -> TokenModel:
 def leap(model: TokenModel, settings: dict[str, Any] | None = None, **options: Any) -> Thought:
     caps = {"max_tokens": 400, "answer_tokens": 50, "budget": 20000, **options}
     given_ = {"turn": 12, "paths": 3, **(settings or {})}
-    return told("leap", model, "What is 6 * 7?", settings=given_, **caps).thought
+    return told("leap", model, "What is 6 * 7?", settings=given_, bare=True, **caps).thought
 
 
 def test_the_trace_is_that_of_the_golden_file() -> None:

@@ -44,7 +44,7 @@ def writer(
 
 def pasta(model: TokenModel, text: str = "Pets?", **options: object) -> Thought:
     caps = {"max_tokens": 400, "answer_tokens": 50, "budget": 6000, **options}
-    return told("pasta", model, text, **caps).thought
+    return told("pasta", model, text, bare=True, **caps).thought
 
 
 def test_the_trace_is_that_of_the_golden_file() -> None:

@@ -37,7 +37,7 @@ def sprint(
 ) -> Thought:
     options["settings"] = {"opened": opened}
     return told(
-        "sprint", model, text, **{"max_tokens": 600, "answer_tokens": 50, **options}
+        "sprint", model, text, bare=True, **{"max_tokens": 600, "answer_tokens": 50, **options}
     ).thought
 
 

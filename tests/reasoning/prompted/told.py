@@ -18,7 +18,7 @@ from weft.engine import Graph, Node, Run, RunOptions
 from weft.engine.result import RunResult
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
-from weft.reasoning.strategies import make_strategy
+from weft.reasoning.strategies import bare_strategy, make_strategy
 from weft.reasoning.thought import Thought
 from weft.reasoning.thread.record import Fork, ThreadRecord
 
@@ -41,6 +41,15 @@ class Told:
         return value
 
     @property
+    def ended(self) -> Thought | None:
+        """The thought; None where there is no answer, for a reason."""
+        failure = self.result.outcomes[NodeId("think")].failure
+        if failure is None:
+            return self.thought
+        assert failure.error == "ReasoningError"
+        return None
+
+    @property
     def error(self) -> str:
         failure = self.result.outcomes[NodeId("think")].failure
         assert failure is not None
@@ -58,14 +67,19 @@ def told(
     *,
     settings: Mapping[str, Any] | None = None,
     run: RunOptions | None = None,
+    bare: bool = False,
     **options: Any,
 ) -> Told:
-    """Think about `question`, to the end. Checks what holds of every thought."""
+    """Think about `question`, to the end. Checks what holds of every thought.
+
+    `bare`: an empty answer is a thought as well.
+    """
     asked = Question(question) if isinstance(question, str) else question
     think = ThinkOptions(settings=settings or {}, **options)
     clock = WatchedClock()
     events: list[Event] = []
-    node = Node(NodeId("think"), make_strategy(strategy, model, think).work(asked), kind="think")
+    made = (bare_strategy if bare else make_strategy)(strategy, model, think)
+    node = Node(NodeId("think"), made.work(asked), kind="think")
     started = Run(
         Graph("think", [node]), run or RunOptions(), clock=clock, listeners=[events.append]
     )

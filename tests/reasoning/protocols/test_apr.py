@@ -17,7 +17,7 @@ from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.apr_nodes import final_path, node_opening
 from weft.reasoning.protocols.apr_text import stated
 from weft.reasoning.question import Document, Question
-from weft.reasoning.strategies import make_strategy
+from weft.reasoning.strategies import bare_strategy, make_strategy
 from weft.reasoning.think import run_thought
 from weft.reasoning.thought import Thought
 from weft.reasoning.thread.record import ThreadState
@@ -71,7 +71,7 @@ def scripted(answers: Mapping[str, str | TokenReply], **more: Any) -> TokenModel
 
 def think(model: TokenModel, text: str = ROOT, **options: Any) -> Thought:
     caps = {"settings": NODES, "answer_tokens": 1, "max_tokens": 4000, "depth": 1} | options
-    strategy = make_strategy("apr", model, ThinkOptions(**caps))
+    strategy = bare_strategy("apr", model, ThinkOptions(**caps))
     return FakeClock().run(run_thought(strategy, Question(text)))
 
 
@@ -338,7 +338,7 @@ def chatting(
 
 
 def ask(model: TokenModel, question: Question, **options: Any) -> Thought:
-    strategy = make_strategy("apr", model, ThinkOptions(**options))
+    strategy = bare_strategy("apr", model, ThinkOptions(**options))
     return FakeClock().run(run_thought(strategy, question))
 
 

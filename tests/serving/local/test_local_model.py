@@ -153,16 +153,44 @@ def test_the_generation_config_decides_what_a_request_leaves_open(
     folder.mkdir()
     for path in tiny_path.iterdir():
         (folder / path.name).write_bytes(path.read_bytes())
-    config = {"do_sample": True, "temperature": 1.0, "top_k": 40, "eos_token_id": [2]}
+    config = {"do_sample": True, "temperature": 0.0, "top_k": 40, "eos_token_id": [2]}
     (folder / "generation_config.json").write_text(json.dumps(config), "utf-8")
 
-    async def texts(path: Path) -> set[str]:
+    async def texts(path: Path, seed: int | None = None) -> set[str]:
         async with aclosing(LocalModel(path, EXACT)) as model:
-            open_request = ModelRequest(prompt_token_ids=(5, 6), sampling=Sampling(max_tokens=12))
+            sampling = Sampling(max_tokens=12, seed=seed)
+            open_request = ModelRequest(prompt_token_ids=(5, 6), sampling=sampling)
             return {(await complete(model, open_request)).text for _ in range(4)}
 
-    assert len(asyncio.run(texts(tiny_path))) == 1
-    assert len(asyncio.run(texts(folder))) > 1
+    assert len(asyncio.run(texts(tiny_path))) > 1  # temperature 1, as everywhere
+    assert len(asyncio.run(texts(tiny_path, seed=7))) == 1
+    assert asyncio.run(texts(tiny_path, seed=7)) != asyncio.run(texts(tiny_path, seed=8))
+    assert len(asyncio.run(texts(folder))) == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "sampling"),
+    [
+        (None, Sampling(temperature=1.0)),
+        ("no json", Sampling(temperature=1.0)),
+        ({"do_sample": False}, Sampling(temperature=1.0)),
+        ({"temperature": 0.6, "top_p": 0.95, "top_k": 20}, Sampling(None, 0.6, 0.95, 20)),
+        ({"temperature": True, "top_k": 0}, Sampling(temperature=1.0)),
+    ],
+)
+def test_a_model_tells_what_it_is_sampled_with(
+    config: object, sampling: Sampling, tiny_path: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_bytes((tiny_path / "config.json").read_bytes())
+    if config is not None:
+        text = config if isinstance(config, str) else json.dumps(config)
+        (tmp_path / "generation_config.json").write_text(text, "utf-8")
+
+    async def main() -> Sampling | None:
+        async with aclosing(LocalModel(tmp_path, EXACT)) as model:
+            return (await model.capabilities()).sampling
+
+    assert asyncio.run(main()) == sampling
 
 
 def test_an_end_token_stops_and_is_counted_but_not_written(tiny_path: Path) -> None:

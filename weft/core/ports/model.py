@@ -215,7 +215,8 @@ class Capabilities:
     counts its running requests and cached tokens where the client can read them. `stop_token_ids`,
     `placement`: requests may have them. `top_logprobs`: at most so many. `layouts` of concurrent
     attention that a group may have. `extra_fields`: further fields that `ModelRequest.extra` may
-    have, all of which it honours.
+    have, all of which it honours. `sampling`: what stands in where a request leaves temperature,
+    top_p or top_k open; None: the server's own default, which it does not tell.
     """
 
     streaming: bool = True
@@ -237,6 +238,7 @@ class Capabilities:
     adapters: tuple[str, ...] = ()
     max_context_tokens: int | None = None
     extra_fields: frozenset[str] = frozenset()
+    sampling: Sampling | None = None
 
 
 class ModelClient(Protocol):

@@ -34,9 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What the model's generation config says: how to sample, and which tokens end an answer."""
+    """What the model's generation config says: how to sample, and which tokens end an answer.
 
-    temperature: float
+    `temperature` is None where it says none. `do_sample` is not read, as vLLM does not read it.
+    """
+
+    temperature: float | None
     top_p: float
     top_k: int
     end_ids: frozenset[int]
@@ -293,10 +296,10 @@ def _slots(spans: Sequence[Span]) -> Iterator[int]:
 
 def _habits(config: GenerationConfig | None) -> Habits:
     if config is None:
-        return Habits(0.0, 1.0, 0, frozenset())
+        return Habits(None, 1.0, 0, frozenset())
     ends = config.eos_token_id
     end_ids = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
-    if not config.do_sample:
-        return Habits(0.0, 1.0, 0, end_ids)
-    temperature = 1.0 if config.temperature is None else config.temperature
-    return Habits(temperature, config.top_p or 1.0, config.top_k or 0, end_ids)
+    said = config.to_diff_dict()
+    return Habits(
+        said.get("temperature"), said.get("top_p") or 1.0, said.get("top_k") or 0, end_ids
+    )

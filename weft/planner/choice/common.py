@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
+from typing import Any
 
 from weft.core.errors import ModelError
 from weft.core.ports import Capabilities, ModelClient
@@ -20,7 +21,7 @@ async def common(clients: Iterable[ModelClient]) -> Capabilities:
             failure = error
     if not found:
         raise failure or ValueError("there are no clients")
-    shared = {
+    shared: dict[str, Any] = {
         field.name: all(getattr(each, field.name) for each in found)
         for field in fields(Capabilities)
         if isinstance(field.default, bool)
@@ -35,4 +36,5 @@ async def common(clients: Iterable[ModelClient]) -> Capabilities:
         adapters=tuple(adapters),
         max_context_tokens=min(contexts, default=None),
         extra_fields=frozenset.intersection(*(each.extra_fields for each in found)),
+        sampling=found[0].sampling if len({each.sampling for each in found}) == 1 else None,
     )

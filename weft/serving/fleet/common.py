@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from typing import Any
 
 from weft.core.errors import ModelOverloaded, ModelUnavailable
 from weft.core.ports.model import Capabilities, ModelClient
@@ -26,7 +27,7 @@ async def common(clients: Sequence[ModelClient]) -> Capabilities:
 
 def intersection(found: Sequence[Capabilities]) -> Capabilities:
     """A flag, an adapter or a layout if all have it, and the smallest numbers."""
-    flags = {
+    flags: dict[str, Any] = {
         field.name: all(getattr(one, field.name) for one in found)
         for field in fields(Capabilities)
         if isinstance(field.default, bool)
@@ -42,4 +43,5 @@ def intersection(found: Sequence[Capabilities]) -> Capabilities:
         ),
         max_context_tokens=min(contexts, default=None),
         extra_fields=frozenset.intersection(*(one.extra_fields for one in found)),
+        sampling=first.sampling if all(one.sampling == first.sampling for one in others) else None,
     )

@@ -15,6 +15,11 @@ from weft.core.ports.model import Capabilities, Layout, ModelEvent, ModelRequest
 from weft.core.values import Completion, Message
 from weft.decoding.diffusion.models import is_diffusion, tokenizer_folder
 from weft.serving.deadline import Deadline
+from weft.serving.generation_config import (
+    DEFAULT_TEMPERATURE,
+    DIFFUSION_TEMPERATURE,
+    default_sampling,
+)
 from weft.serving.local.diffusion.refusals import check_possible as check_diffusion
 from weft.serving.local.failure import converted
 from weft.serving.local.gathering import Gathering
@@ -100,6 +105,7 @@ class LocalModel:
                 stop_token_ids=True,
                 max_context_tokens=self._context_tokens(),
                 extra_fields=EXTRA_FIELDS,
+                sampling=default_sampling(self.path, DIFFUSION_TEMPERATURE),
             )
         return Capabilities(
             structured_output=True,
@@ -116,6 +122,7 @@ class LocalModel:
             layouts=_layouts(self.path),
             max_context_tokens=self._context_tokens(),
             extra_fields=EXTRA_FIELDS,
+            sampling=default_sampling(self.path, DEFAULT_TEMPERATURE),
         )
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:

@@ -7,7 +7,15 @@ from typing import Any
 
 from weft.core.errors import JoinUnsatisfied, ModelOutputError
 from weft.core.ids import item
-from weft.core.ports import Delta, ModelRequest, Sampling, Startable, TextDelta, complete
+from weft.core.ports import (
+    Delta,
+    ModelClient,
+    ModelRequest,
+    Sampling,
+    Startable,
+    TextDelta,
+    complete,
+)
 from weft.core.values import Completion, Message, ToolSpec
 from weft.engine.kinds import instances
 from weft.engine.node import Grow, Inputs, Node, NodeContext, Policy, Retry, Work, best_effort
@@ -77,6 +85,8 @@ class _Ask:
                 return answered(thought, context, self._services, self._step.output_schema)
             if isinstance(client, Startable):
                 await client.start(context.log)
+            if request.sampling.temperature is None:
+                await self._tell_default(client, context)
 
             def show(delta: Delta) -> None:
                 if isinstance(delta, TextDelta):
@@ -88,6 +98,15 @@ class _Ask:
             return await self._value(completion, request.tools)
 
         return work
+
+    async def _tell_default(self, client: ModelClient, context: NodeContext) -> None:
+        """Say once in a run what the model is sampled with, where its nodes leave that open."""
+        if client.model in self._services.sampled:
+            return
+        self._services.sampled.add(client.model)
+        sampling = (await client.capabilities()).sampling
+        if sampling is not None:
+            context.log(f"{client.model} is sampled with {_sampled(sampling)}: its default")
 
     def _request(
         self,
@@ -129,6 +148,12 @@ class _Ask:
         if tools:
             return {"text": completion.text, "tool_calls": await _calls(completion, tools)}
         return await parsed_async(completion.text, self._step.output_schema, cut_off=cut_off)
+
+
+def _sampled(sampling: Sampling) -> str:
+    named = ("temperature", "top_p", "top_k")
+    values = ((name, getattr(sampling, name)) for name in named)
+    return ", ".join(f"{name} {value:g}" for name, value in values if value is not None)
 
 
 def _nothing(completion: Completion, *, cut_off: bool) -> ModelOutputError:

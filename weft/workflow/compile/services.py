@@ -18,7 +18,8 @@ class Services:
     """Given to every work when it is made. Opened and closed by whoever runs the graph.
 
     `digests`: of code, for the identities of nodes; without it nodes have none. `findings`: what
-    nodes that think or act came to in full; their values are no more than the answers.
+    nodes that think or act came to in full; their values are no more than the answers. `sampled`:
+    models whose default sampling was told.
     """
 
     tools: Toolset
@@ -27,3 +28,4 @@ class Services:
     history: History = field(default_factory=History)
     digests: Digests | None = None
     findings: dict[NodeId, Thought | Answer] = field(default_factory=dict)
+    sampled: set[str] = field(default_factory=set)

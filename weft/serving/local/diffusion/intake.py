@@ -21,6 +21,7 @@ from weft.decoding.diffusion.schedules.fixed import fill_of
 from weft.decoding.diffusion.structure.filling import Filling
 from weft.decoding.diffusion.structure.structure import Structure
 from weft.decoding.speculative.chance import Keyed
+from weft.serving.generation_config import DIFFUSION_TEMPERATURE
 from weft.serving.local.answer import Answer
 from weft.serving.local.diffusion.forms import Forms
 from weft.serving.local.diffusion.growing import Growing, piece
@@ -73,7 +74,7 @@ class DiffusionIntake:
         most = min(given(request.sampling.max_tokens, self._options.default_max_tokens), room)
         way = self._ways.way(request.decode)
         form = self._forms.form(request, most)
-        shaping = shaping_of(request.sampling, self._model.network.habits)
+        shaping = shaping_of(request.sampling, self._model.network.habits, DIFFUSION_TEMPERATURE)
         return DiffusionRow(
             ticket,
             prompt,
@@ -120,7 +121,7 @@ class DiffusionIntake:
         sampling = request.sampling
         ends = frozenset() if request.extra.get("ignore_eos") else self._traits.end_ids
         traits = replace(self._traits, end_ids=ends | frozenset(sampling.stop_token_ids))
-        shaping = shaping_of(sampling, self._model.network.habits)
+        shaping = shaping_of(sampling, self._model.network.habits, DIFFUSION_TEMPERATURE)
         chance = Keyed(seed_of(sampling))
         slots = self._options.canvas_tokens
         length = min(most, piece(slots, len(prompt), traits.block))
