@@ -98,18 +98,18 @@ class Solver:
         )
         index = choice.selected.index
         if index is not None:
-            answer = choice.samples[index].text
+            answer, cut = choice.samples[index].text, _is_cut(choice.samples[index])
         else:
-            answer = next(draft.text for draft in written if draft.text)
+            first = next(draft for draft in written if draft.text)
+            answer, cut = first.text, first.status == "length"
         tree, counts = thread.finish(answer, choice.selected.why)
         key, why = choice.selected.key, choice.selected.why
-        cut = _is_cut(None if index is None else choice.samples[index])
         return Thought(answer, key, tree, counts, choice.samples, why=why, cut=cut)
 
 
-def _is_cut(chosen: Sample | None) -> bool:
+def _is_cut(chosen: Sample) -> bool:
     """Whether a program may lack its end: it was cut off, and no test says that it is all there."""
-    return chosen is None or (chosen.status == "length" and chosen.score != 1.0)
+    return chosen.status == "length" and chosen.score != 1.0
 
 
 def _samples(drafts: Sequence[Draft], problem: Problem) -> tuple[Sample, ...]:
