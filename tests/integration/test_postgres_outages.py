@@ -72,10 +72,12 @@ def survive(
     lines: list[str] = []
     try:
         with os.fdopen(reading) as ledger:
+            begun: set[str] = set()  # a process does not wait for a server when it opens a journal
             due = 1
             for line in ledger:  # ends with the last worker
                 lines.append(line.strip())
-                if len(lines) < due or stop.exists():
+                begun.add(line.partition("-")[0])
+                if len(begun) < processes or len(lines) < due or stop.exists():
                     continue
                 due = len(lines) + draw.randint(1, 6)
                 if outages.restarted * terminations < outages.terminated * restarts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Literal
@@ -172,21 +171,6 @@ def test_letters_that_a_lost_answer_held_come_with_the_next_look(
         journal.send(RUN, Letter("cancel", None))
         assert journal.letters(RUN) == [ANSWER, Letter("cancel", None)]
         assert journal.letters(RUN) == []
-
-
-def test_an_event_loop_is_not_kept_waiting(server: PostgresServer) -> None:
-    async def begin() -> None:
-        journal.begin(header())
-
-    with closing(PostgresJournal(server.database(), retry_s=3600)) as journal:
-        server.stop()
-        try:
-            with pytest.raises(StoreError, match="cannot be reached"):
-                asyncio.run(begin())
-        finally:
-            server.start()
-        asyncio.run(begin())
-        assert read(journal) == []
 
 
 def test_a_server_that_stays_away_is_told_as_retryable(server: PostgresServer) -> None:

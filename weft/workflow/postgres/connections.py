@@ -6,7 +6,6 @@ so that a pooler may give each transaction another session. Knows no table.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import platform
@@ -31,7 +30,6 @@ _CONNECT_S: Final = 10
 _DIAGNOSE_S: Final = 2
 _CHECKOUT_S: Final = 2.0
 _LEAST_S: Final = 0.5
-_IN_LOOP_S: Final = 1.0
 _FIRST_DELAY_S: Final = 0.02
 _LONGEST_DELAY_S: Final = 1.0
 _DETECT: Final = {
@@ -53,8 +51,8 @@ class Connections:
     """Runs statements and transactions on the database that `dsn` names.
 
     What a lost connection or a conflict ended is repeated on another connection, for `retry_s`
-    seconds at most, in an event loop for one; then a retryable `StoreError` is raised. Raises:
-    `StoreError` when the database cannot be reached now.
+    seconds at most; then a retryable `StoreError` is raised. Raises: `StoreError` when the database
+    cannot be reached now.
     """
 
     def __init__(self, dsn: str, *, retry_s: float) -> None:
@@ -112,7 +110,7 @@ class Connections:
         self._pool.close()
 
     def _repeated(self, attempt: Callable[[Connection], T]) -> T:
-        until = time.monotonic() + self._patience_s()
+        until = time.monotonic() + self._retry_s
         delay_s = _FIRST_DELAY_S
         while True:
             left_s = until - time.monotonic()
@@ -124,14 +122,6 @@ class Connections:
                     raise self._failure(error) from error
             time.sleep(delay_s)
             delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
-
-    def _patience_s(self) -> float:
-        """For how long to repeat: an event loop, where runs are begun, has others to serve."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return self._retry_s
-        return min(self._retry_s, _IN_LOOP_S)
 
     def _failure(self, error: psycopg.Error) -> StoreError:
         if isinstance(error, PoolTimeout):  # the pool does not tell why it could not connect
