@@ -71,7 +71,7 @@ def test_several_questions_are_answered_from_outside_and_on_resume() -> None:
     assert shown_standing(house.journal.runs()[0]) == "asking"
     answers = Answers(house.journal)
     assert [asked.node for asked in answers.questions("last")] == ["one", "two", "three"]
-    with pytest.raises(InputError, match="not of type 'integer'"):
+    with pytest.raises(InputError, match='not of type "integer"'):
         answers.give(answers.question("last", "one"), "many")
     with pytest.raises(UnknownReference, match="asks nothing"):
         answers.question("last", "four")

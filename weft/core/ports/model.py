@@ -237,7 +237,7 @@ class Capabilities:
     layouts: tuple[Layout, ...] = ()
     adapters: tuple[str, ...] = ()
     max_context_tokens: int | None = None
-    extra_fields: frozenset[str] = frozenset()
+    extra_fields: tuple[str, ...] = ()
     sampling: Sampling | None = None
 
 

@@ -28,6 +28,9 @@ async def common(clients: Iterable[ModelClient]) -> Capabilities:
     }
     adapters = [a for a in found[0].adapters if all(a in each.adapters for each in found)]
     layouts = [one for one in found[0].layouts if all(one in each.layouts for each in found)]
+    extra = [
+        one for one in found[0].extra_fields if all(one in each.extra_fields for each in found)
+    ]
     contexts = [each.max_context_tokens for each in found if each.max_context_tokens is not None]
     return Capabilities(
         **shared,
@@ -35,6 +38,6 @@ async def common(clients: Iterable[ModelClient]) -> Capabilities:
         layouts=tuple(layouts),
         adapters=tuple(adapters),
         max_context_tokens=min(contexts, default=None),
-        extra_fields=frozenset.intersection(*(each.extra_fields for each in found)),
+        extra_fields=tuple(extra),
         sampling=found[0].sampling if len({each.sampling for each in found}) == 1 else None,
     )

@@ -42,6 +42,8 @@ def intersection(found: Sequence[Capabilities]) -> Capabilities:
             each for each in first.adapters if all(each in one.adapters for one in others)
         ),
         max_context_tokens=min(contexts, default=None),
-        extra_fields=frozenset.intersection(*(one.extra_fields for one in found)),
+        extra_fields=tuple(
+            each for each in first.extra_fields if all(each in one.extra_fields for one in others)
+        ),
         sampling=first.sampling if all(one.sampling == first.sampling for one in others) else None,
     )

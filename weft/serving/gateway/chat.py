@@ -101,7 +101,7 @@ async def _extra(raw: Mapping[str, Any], body: ChatBody, served: Served) -> dict
     extra = further_fields(raw)
     honoured = served.fields
     if not extra.keys() <= honoured:
-        honoured |= (await served.client.capabilities()).extra_fields
+        honoured |= frozenset((await served.client.capabilities()).extra_fields)
     check_honoured(extra, honoured)
     if "stream" in served.fields:
         extra["stream"] = bool(body.stream)

@@ -104,7 +104,7 @@ class LocalModel:
                 continuation=True,
                 stop_token_ids=True,
                 max_context_tokens=self._context_tokens(),
-                extra_fields=EXTRA_FIELDS,
+                extra_fields=tuple(sorted(EXTRA_FIELDS)),
                 sampling=default_sampling(self.path, DIFFUSION_TEMPERATURE),
             )
         return Capabilities(
@@ -121,7 +121,7 @@ class LocalModel:
             placement=True,
             layouts=_layouts(self.path),
             max_context_tokens=self._context_tokens(),
-            extra_fields=EXTRA_FIELDS,
+            extra_fields=tuple(sorted(EXTRA_FIELDS)),
             sampling=default_sampling(self.path, DEFAULT_TEMPERATURE),
         )
 

@@ -109,7 +109,7 @@ class Server:
             top_logprobs=_TOP_LOGPROBS if self.kind in {"vllm", "openai"} else 0,
             adapters=self.adapters,
             max_context_tokens=self.max_context_tokens,
-            extra_fields=_PROTOCOL | _EXTENSIONS.get(self.kind, frozenset()),
+            extra_fields=tuple(sorted(_PROTOCOL | _EXTENSIONS.get(self.kind, frozenset()))),
         )
 
     def _filling(self, priority: bool) -> Capabilities:
