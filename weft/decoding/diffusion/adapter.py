@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
@@ -27,6 +28,8 @@ class Traits:
     shifted    the raw logits of a slot predict the next one; adapters align them
     digest     of its embeddings, where that is known: what was trained for one model is refused
                for another
+    folder     with its tokenizer, where that is known
+    device     where it computes: models that are asked about its texts compute there, too
     """
 
     vocabulary: int
@@ -37,6 +40,8 @@ class Traits:
     block: int = 0
     shifted: bool = False
     digest: str = ""
+    folder: Path | None = None
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         if (self.attention == "block_causal") != (self.block > 0):

@@ -5,6 +5,7 @@ for nothing.
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -246,11 +247,47 @@ def test_two_threads_may_share_a_network(causal: Network) -> None:
 
 
 def test_another_vocabulary_is_refused(causal: Network) -> None:
-    other = Traits(small.VOCABULARY - 1, small.MASK - 1, frozenset())
+    other = Traits(small.VOCABULARY + 1025, small.MASK, frozenset())
+    supervisor = Supervisor(SharedNetwork(causal))
 
-    with pytest.raises(CapabilityError, match="64 tokens and the diffusion model 63") as caught:
-        Supervisor(SharedNetwork(causal)).begin(Canvas(PROMPT, 1, 0), other)
-    assert "tokenizer" in str(caught.value.hint)
+    for refused in (
+        supervisor.check,
+        lambda traits: supervisor.begin(Canvas(PROMPT, 1, 0), traits),
+    ):
+        with pytest.raises(
+            CapabilityError, match="64 tokens and the diffusion model 1089"
+        ) as caught:
+            refused(other)
+        assert "tokenizer" in str(caught.value.hint)
+
+
+def test_vocabularies_are_compared_where_both_are_known(tiny_path: Path, tmp_path: Path) -> None:
+    """Dream has 152,064 tokens and Qwen2.5-1.5B 151,936: the same ones, padded differently."""
+    supervisor = Supervisor(SharedNetwork(Network.load(tiny_path, small.EXACT)))
+    padded = Traits(supervisor.network.vocabulary_size + 128, 0, frozenset(), folder=tiny_path)
+    supervisor.check(padded)
+
+    words = json.loads((tiny_path / "tokenizer.json").read_text("utf-8"))
+    vocabulary = words["model"]["vocab"]
+    (one, first), (two, second) = list(vocabulary.items())[10:12]
+    vocabulary[one], vocabulary[two] = second, first
+    (tmp_path / "tokenizer.json").write_text(json.dumps(words), "utf-8")
+    with pytest.raises(CapabilityError, match=f"token {first} is .* for the supervisor"):
+        supervisor.check(replace(padded, folder=tmp_path))
+
+
+@pytest.mark.parametrize("rule", [Exact(), Relative(60, 0.0)])
+def test_what_it_does_not_know_does_not_pass(causal: Network, rule: Rule) -> None:
+    """It is never asked to read tokens beyond its own."""
+    traits = Traits(small.VOCABULARY + 128, small.MASK, small.ENDS)
+    beyond = small.VOCABULARY + 3
+    answer = greedy(causal, PROMPT, 2)
+    tokens = [*answer, beyond, *[1] * LENGTH]
+    row = supervised(Drafting(lambda slot: tokens[slot - len(PROMPT)], traits), causal, rule)
+
+    assert row.kept.tolist() == tokens[:LENGTH]
+    steps = [step for step, _ in row.counters.order]
+    assert steps == [0, 0, *range(1, LENGTH - 1)]
 
 
 def test_the_preset_needs_a_supervisor(tmp_path: Path) -> None:

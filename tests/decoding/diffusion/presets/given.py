@@ -35,7 +35,7 @@ def plugs_with(name: str, traits: Traits, folder: Path, monkeypatch: pytest.Monk
         return plugs_for(name, replace(traits, digest=_DIGEST), {"filter": str(folder)})
     if name == "flashdlm":
         reader = Reader()
-        monkeypatch.setattr(supervised, "supervisor_of", lambda _: reader)
+        monkeypatch.setattr(supervised, "supervisor_of", lambda *_: reader)
         return plugs_for(name, traits, {"supervisor": "any"})
     if name == "llada22":  # high index tokens, which short lists have no use for
         keep, delete, insert = (words.index_id(index) for index in (13, 14, 15))
@@ -63,6 +63,7 @@ class Reader:
     """
 
     vocabulary_size: int = words.SIZE
+    path: Path | None = None
     _texts: dict[int, list[int]] = field(default_factory=dict)
     _fresh: count[int] = field(default_factory=count)
 

@@ -14,8 +14,8 @@ from tests.serving.local.playback import EXACT
 from weft.core.errors import CapabilityError, ModelNotFound, SpecError
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.drafters.model.opening import draft_model, own_layers
-from weft.decoding.speculative.drafters.model.vocabulary import check_sizes, check_tokens
 from weft.decoding.speculative.presets import made
+from weft.decoding.vocabularies import check_sizes, check_tokens
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ class SharedNetwork:
 
     def __init__(self, network: Network) -> None:
         self.vocabulary_size = network.vocabulary_size
+        self.path = network.path
         self._network = network
         self._one_pass = threading.Lock()
         self._free: deque[int] = deque()  # given back by finalisers, which must not wait

@@ -24,17 +24,20 @@ from weft.decoding.diffusion.guidance.shared_network import SharedNetwork
 from weft.decoding.diffusion.stats import Drawn, Stats
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
+from weft.decoding.vocabularies import Pair, check_sizes, check_tokens
 
 _PIECE: Final = 256
 _LOADED: Final = 2
 """Supervisors that stay in memory."""
+_PAIR: Final = Pair("supervisor", "diffusion model")
 
 
 @dataclass(frozen=True, slots=True)
 class Supervisor:
     """Implements `Verifier`: of what is proposed, the longest prefix passes that `network` accepts.
 
-    Texts are written from left to right with it, without gaps.
+    Texts are written from left to right with it, without gaps. Vocabularies may be padded to
+    different sizes: nothing passes from a token on that the supervisor does not know.
     """
 
     network: SharedNetwork
@@ -44,16 +47,12 @@ class Supervisor:
     def check(self, traits: Traits) -> None:
         """Raises: `CapabilityError` for a diffusion model with another vocabulary."""
         ours, theirs = self.network.vocabulary_size, traits.vocabulary
-        if ours != theirs:
-            raise CapabilityError(
-                f"the supervisor knows {ours} tokens and the diffusion model {theirs}: they do not"
-                " mean the same by a token",
-                hint="a supervisor needs the diffusion model's own tokenizer",
-            )
+        check_sizes(theirs, ours, _PAIR)
+        check_tokens(traits.folder, self.network.path, min(ours, theirs), _PAIR)
 
     def begin(self, _canvas: Canvas, traits: Traits) -> Supervising:
-        """Raises: as `check`."""
-        self.check(traits)
+        """Raises: `CapabilityError` for sizes that cannot be of one vocabulary."""
+        check_sizes(traits.vocabulary, self.network.vocabulary_size, _PAIR)
         return Supervising(self.network, self.rule, traits)
 
 
@@ -67,6 +66,7 @@ class Supervising:
         weakref.finalize(self, network.give, self._slot)
         self._rule = rule
         self._end_ids = traits.end_ids
+        self._known = min(network.vocabulary_size, traits.vocabulary)
         self._read = np.empty(0, dtype=np.int64)
 
     def verified(self, action: Action, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
@@ -87,15 +87,20 @@ class Supervising:
         return action.committing(Writing.of(slots[ours], draft[:passed][ours]))
 
     def _draft(self, action: Action, start: int, canvas: Canvas) -> NDArray[np.int64]:
-        """From slot `start` on, without gaps: what is proposed, or stands there already."""
-        if start == 0:
+        """From slot `start` on, without gaps: what is proposed, or stands there already, up to what
+        the supervisor does not know.
+        """
+        if start == 0 or (canvas.ids[:start] >= self._known).any():
             return np.empty(0, dtype=np.int64)  # without a prompt nothing predicts the first token
         proposed = dict(zip(action.commit.slots.tolist(), action.commit.ids.tolist(), strict=True))
         draft = []
         for slot in range(start, canvas.window.stop):
             if canvas.undecided[slot] and slot not in proposed:
                 break
-            draft.append(proposed.get(slot, int(canvas.ids[slot])))
+            token = proposed.get(slot, int(canvas.ids[slot]))
+            if token >= self._known:
+                break
+            draft.append(token)
             if slot in proposed and draft[-1] in self._end_ids:
                 break  # what follows the end of a text is no text
         return np.array(draft, dtype=np.int64)
@@ -127,11 +132,12 @@ class Supervising:
 
     def _pass(self, tokens: NDArray[np.int64], first: int, wanted: int) -> NDArray[np.float32]:
         self.passes += 1
-        return self._network.read(self._slot, first, tokens.tolist(), wanted)
+        read = self._network.read(self._slot, first, tokens.tolist(), wanted)
+        return read[:, : self._known]
 
 
-def supervisor_of(folder: str) -> SharedNetwork:
-    """The causal model of a folder, read once for all that ask for it.
+def supervisor_of(folder: str, device: str = "cpu") -> SharedNetwork:
+    """The causal model of a folder on a device, read once for all that ask for it.
 
     Raises: `ModelNotFound` for a folder without a model, `CapabilityError` for a broken one.
     """
@@ -141,13 +147,13 @@ def supervisor_of(folder: str) -> SharedNetwork:
             f"there is no supervisor at {folder}",
             hint="give `supervisor` the folder of a causal model with the same tokenizer",
         )
-    return _loaded(path.resolve())
+    return _loaded(path.resolve(), device)
 
 
 @lru_cache(maxsize=_LOADED)
-def _loaded(path: Path) -> SharedNetwork:
+def _loaded(path: Path, device: str) -> SharedNetwork:
     try:
-        return SharedNetwork(Network.load(path, NetworkOptions()))
+        return SharedNetwork(Network.load(path, NetworkOptions(device=device)))
     except CapabilityError:
         raise
     except Exception as error:

@@ -21,7 +21,13 @@ from weft.decoding.diffusion.models.families import OURS
 from weft.decoding.diffusion.models.family import Body, Family
 from weft.decoding.diffusion.models.fields import CONFIG, Fields
 from weft.decoding.diffusion.models.headers import CLASSES, check_weights
-from weft.decoding.diffusion.models.recognise import OWN, Find, base_of, recognised
+from weft.decoding.diffusion.models.recognise import (
+    OWN,
+    Find,
+    base_of,
+    recognised,
+    tokenizer_folder,
+)
 from weft.decoding.diffusion.models.shape import config_of
 from weft.decoding.diffusion.models.traits import traits_of, unreadable
 from weft.decoding.network.loading import Dialect, load_weights
@@ -75,7 +81,7 @@ def load(path: Path, options: NetworkOptions, *, find: Find | None = None) -> Di
         model = _its_own(path, config, family, options)
     else:
         model = _published(path, config, family, body, options)
-    return _read(model, options, path, config, family)
+    return _read(model, options, path, config, family, tokenizer_folder(path, find))
 
 
 def _published(
@@ -118,17 +124,24 @@ def _adapted(path: Path, config: Fields, base: Path, options: NetworkOptions) ->
     model = load_weights(base, options, Dialect(CLASSES[family.body], shape))
     check_base(own, model)
     adapter_file.merge(model, path / own.file("adapter"))
-    return _read(model, options, path, config, family)
+    words = tokenizer_folder(path, lambda _: base)
+    return _read(model, options, path, config, family, words)
 
 
 def _read(
-    model: PreTrainedModel, options: NetworkOptions, path: Path, config: Fields, family: Family
+    model: PreTrainedModel,
+    options: NetworkOptions,
+    path: Path,
+    config: Fields,
+    family: Family,
+    words: Path,
 ) -> DiffusionModel:
     with torch.inference_mode():
         pack_linears(model)
     network = Network(model, options)
     traits = traits_of(path, config, family, network.vocabulary_size)
-    traits = replace(traits, digest=Fingerprint.of(network).digest)
+    digest = Fingerprint.of(network).digest
+    traits = replace(traits, digest=digest, folder=words, device=options.device)
     preset = config.within(OWN).text("preset", family.preset)
     images = unreadable(path, family, network.vocabulary_size)
     return DiffusionModel(network, traits, path, family.model_type, preset, images)

@@ -28,7 +28,7 @@ def _flashdlm(traits: Traits, options: Options) -> Plugs:
         raise SpecError(
             "flashdlm needs a supervisor", hint="supervisor=FOLDER of a causal model, same tokens"
         )
-    supervisor = Supervisor(supervisor_of(folder), _rule(options))
+    supervisor = Supervisor(supervisor_of(folder, traits.device), _rule(options))
     supervisor.check(traits)
     full = traits.attention == "full"
     return Plugs(

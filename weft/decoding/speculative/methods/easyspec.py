@@ -12,11 +12,11 @@ from weft.decoding.speculative.drafters.layer_parallel.layout import Layout
 from weft.decoding.speculative.drafters.layer_parallel.method import EasySpec
 from weft.decoding.speculative.drafters.layer_parallel.ranks import Ranks
 from weft.decoding.speculative.drafters.layer_parallel.team import OneProcess, Team
-from weft.decoding.speculative.drafters.model.vocabulary import check_tokens
 from weft.decoding.speculative.method import Method
 from weft.decoding.speculative.options import switch, text, whole
 from weft.decoding.speculative.preset import Options, Preset
 from weft.decoding.speculative.speculation import MOST_NODES
+from weft.decoding.vocabularies import check_tokens
 
 if TYPE_CHECKING:
     from weft.decoding.network.network import Network

@@ -27,7 +27,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Texts of about one length, side by side; on the CPU until they are moved.
+    """Texts of about one length, side by side, on one device.
 
     tokens    [texts, time]: ids, 0 after the end of a text
     there     [texts, time]: whether the token is one of the text
@@ -49,12 +49,13 @@ class Batch:
 
 
 class Corpus:
-    """Texts in their order. Raises: `InputError` for none."""
+    """Texts in their order, whose batches are on `device`. Raises: `InputError` for none."""
 
-    def __init__(self, texts: Sequence[Text]) -> None:
+    def __init__(self, texts: Sequence[Text], device: torch.device | str = "cpu") -> None:
         if not texts:
             raise InputError("there are no texts to learn from")
         self.texts = tuple(texts)
+        self._device = torch.device(device)
         self._by_length = sorted(range(len(texts)), key=lambda at: len(texts[at].tokens))
 
     @property
@@ -62,11 +63,17 @@ class Corpus:
         """In all texts together."""
         return sum(len(text.tokens) - text.answer for text in self.texts)
 
+    def on(self, device: torch.device) -> Corpus:
+        """The same texts, with batches on that device."""
+        return Corpus(self.texts, device)
+
     def split(self, every: int) -> tuple[Corpus, Corpus]:
         """Those to learn from, and every `every`-th to measure on. Too few: both are all texts."""
         held = self.texts[every - 1 :: every]
         rest = [text for at, text in enumerate(self.texts, 1) if at % every]
-        return (Corpus(rest), Corpus(held)) if held and rest else (self, self)
+        if not held or not rest:
+            return self, self
+        return Corpus(rest, self._device), Corpus(held, self._device)
 
     def frequent(self, count: int, vocabulary: int) -> torch.Tensor:
         """[count]: the ids that answers use most, ascending; lower ids first where none is seen."""
@@ -79,19 +86,22 @@ class Corpus:
         """Texts of about one length, so that few places are empty; of each the first `longest`."""
         texts = min(texts, len(self.texts))
         first = int(chance.integers(len(self.texts) - texts + 1))
-        return batch_of([self.texts[at] for at in self._by_length[first : first + texts]], longest)
+        return self._batch(self._by_length[first : first + texts], longest)
 
     def in_batches(self, texts: int, longest: int) -> list[Batch]:
         """All texts, by their length."""
         order = self._by_length
         return [
-            batch_of([self.texts[at] for at in order[first : first + texts]], longest)
+            self._batch(order[first : first + texts], longest)
             for first in range(0, len(order), texts)
         ]
 
+    def _batch(self, numbers: Sequence[int], longest: int) -> Batch:
+        return batch_of([self.texts[at] for at in numbers], longest).to(self._device)
+
 
 def batch_of(texts: Sequence[Text], longest: int) -> Batch:
-    """The first `longest` tokens of each."""
+    """The first `longest` tokens of each, on the CPU."""
     time = min(longest, max(len(text.tokens) for text in texts))
     tokens = torch.zeros(len(texts), time, dtype=torch.int64)
     there = torch.zeros(len(texts), time, dtype=torch.bool)

@@ -98,14 +98,13 @@ class DFlashCourse:
 
     def _guessed(self, batch: Batch, places: int, chance: np.random.Generator) -> Iterator[Guessed]:
         """Of every text in which the answer goes on for a block somewhere."""
-        states = self._teacher.states(
-            batch.to(self._tokens.device), {*self._taps, self._teacher.layers}
-        )
-        ahead = torch.arange(1, self.module.shape.block)
-        for text, (there, answered) in enumerate(zip(batch.there, batch.answered, strict=True)):
-            first = max(int(answered.int().argmax()) - 1, 1)
-            fitting = np.arange(first, int(there.sum()) - len(ahead))
-            if answered.any() and len(fitting):
+        states = self._teacher.states(batch, {*self._taps, self._teacher.layers})
+        ahead = self.module.shape.block - 1
+        ends, answers = batch.there.sum(1).tolist(), batch.answered.int().argmax(1).tolist()
+        begun = batch.answered.any(1).tolist()
+        for text, (end, answer) in enumerate(zip(ends, answers, strict=True)):
+            fitting = np.arange(max(answer - 1, 1), end - ahead)
+            if begun[text] and len(fitting):
                 some = min(places, len(fitting))
                 at = torch.from_numpy(chance.choice(fitting, some, replace=False))
                 yield self._of(batch.tokens[text], at, states, text)

@@ -50,7 +50,7 @@ def follow(
     own = torch.block_diag(*[chain] * points).bool()
     before = torch.arange(time)[None, None] <= at.repeat_interleave(distances, 1)[:, :, None]
     sees = torch.cat([before, own.expand(texts, -1, -1)], dim=-1)
-    batch, places, sees = batch.to(rows.device), places.to(rows.device), sees.to(rows.device)
+    places, sees = places.to(rows.device), sees.to(rows.device)
     embedded = rows.repeat(points, 1).expand(texts, -1, -1)
     with sparing(rows.device):
         past = teacher.read(batch)
@@ -74,9 +74,9 @@ def first_rows(teacher: Teacher, corpus: Corpus, distances: int, seed: int) -> t
 def _points(batch: Batch, points: int, chance: np.random.Generator) -> torch.Tensor:
     """[texts, points]: places from the last of the prompt to the second last of the text."""
     drawn = []
-    for there, answered in zip(batch.there, batch.answered, strict=True):
-        end = int(there.sum())
-        first = end - int(answered.sum()) - 1
+    ends, answers = batch.there.sum(1).tolist(), batch.answered.sum(1).tolist()
+    for end, answer in zip(ends, answers, strict=True):
+        first = end - answer - 1
         choice = np.arange(max(first, 0), max(end - 1, first + 1, 1))
         drawn.append(np.sort(chance.choice(choice, points, replace=len(choice) < points)))
     return torch.from_numpy(np.stack(drawn))

@@ -58,7 +58,6 @@ class MedusaCourse:
 
     def _guesses(self, batch: Batch) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
         """By head: its logits [places, tokens], and which of them came [places], -1 for others."""
-        batch = batch.to(self._teacher.device)
         hidden = self._states.last(batch)
         for head in range(len(self.module.into)):
             # the state of place t is the target's word on t + 1, and this head's on t + 2 + head

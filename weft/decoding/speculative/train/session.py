@@ -88,8 +88,8 @@ def train(
     if corpus is None:
         return None
     torch.set_num_threads(order.threads or model_threads())
-    learnt_from, held_out = corpus.split(_HELD_OUT_EVERY)
     teacher = Teacher.load(order.model, order.device)
+    learnt_from, held_out = corpus.on(teacher.device).split(_HELD_OUT_EVERY)
     course = kind.begin(teacher, learnt_from, settings, schedule.seed)
     trainer = Trainer(course, learnt_from, schedule, order.out / CHECKPOINT)
     if (order.out / CHECKPOINT).exists():

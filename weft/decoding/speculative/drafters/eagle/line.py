@@ -15,6 +15,7 @@ from weft.decoding.speculative.tree import ROOT
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """What the layer reads of one sequence: `states` [rows, width] with the `tokens` after them.
+    All tensors are on the device of the states.
 
     positions   [rows]
     sees        bool [rows, rows of the memory before + rows]
@@ -47,8 +48,8 @@ class Line:
         """Rows that stay: states of committed tokens, and the tokens after them."""
         before = self._memory.length
         self._base = before + len(tokens)
-        positions = torch.arange(before, self._base)
-        sees = torch.arange(self._base) <= positions[:, None]
+        positions = torch.arange(before, self._base, device=states.device)
+        sees = torch.arange(self._base, device=states.device) <= positions[:, None]
         return Rows(self._memory, tokens, states, positions, sees)
 
     def level(self) -> Rows:
@@ -66,7 +67,8 @@ class Line:
         self._drafted += len(nodes)
         self._row = {node: row for row, node in enumerate(nodes)}
         tokens = [self.growth.token(node) for node in nodes]
-        return Rows(self._memory, tokens, states, torch.full((len(nodes),), place), sees)
+        positions = torch.full((len(nodes),), place, device=states.device)
+        return Rows(self._memory, tokens, states, positions, sees.to(states.device))
 
     def forget(self) -> None:
         """Only committed rows stay in the memory."""

@@ -98,15 +98,13 @@ class EagleModel:
         if not parts:
             return []
         self.forwards += 1
-        device = self._head.ids.device
         sizes = [len(part.tokens) for part in parts]
-        masks = [part.sees.to(device) for part in parts]
 
         def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
             split = zip(*(of.split(sizes, dim=1) for of in (query, key, value)), strict=True)
             found = [
-                part.memory.attend(q, k, v, mask)
-                for part, mask, (q, k, v) in zip(parts, masks, split, strict=True)
+                part.memory.attend(q, k, v, part.sees)
+                for part, (q, k, v) in zip(parts, split, strict=True)
             ]
             return torch.cat(found, dim=1)
 

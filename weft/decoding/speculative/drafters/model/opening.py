@@ -7,7 +7,7 @@ from pathlib import Path
 from weft.core.errors import CapabilityError, ModelNotFound, SpecError
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
-from weft.decoding.speculative.drafters.model.vocabulary import check_sizes, check_tokens
+from weft.decoding.vocabularies import check_sizes, check_tokens
 
 
 def draft_model(target: Network, folder: str) -> Network:

@@ -1,9 +1,10 @@
-"""Whether a draft model and a target mean the same by a token. Reads files; knows no model."""
+"""Whether two models mean the same by a token, padding apart. Reads files; knows no model."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,33 +16,49 @@ _PADDING: Final = 1024
 """By so many rows embeddings of one vocabulary may differ: they are padded to round sizes."""
 
 
-def check_sizes(target: int, draft: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What errors call the two: a small model beside the one whose text it is."""
+
+    small: str = "draft model"
+    large: str = "target"
+
+    @property
+    def hint(self) -> str:
+        """What to do about it."""
+        return f"a {self.small} needs the {self.large}'s own tokenizer"
+
+
+DRAFTS: Final = Pair()
+
+
+def check_sizes(large: int, small: int, pair: Pair = DRAFTS) -> None:
     """Raises: `CapabilityError` for vocabularies that differ by more than padding."""
-    if abs(target - draft) > _PADDING:
+    if abs(large - small) > _PADDING:
         raise CapabilityError(
-            f"the draft model has {draft} tokens and the target {target}",
-            hint="a draft model needs the target's own tokenizer",
+            f"the {pair.small} has {small} tokens and the {pair.large} {large}", hint=pair.hint
         )
 
 
-def check_tokens(target: Path | None, draft: Path | None, common: int) -> None:
+def check_tokens(large: Path | None, small: Path | None, common: int, pair: Pair = DRAFTS) -> None:
     """Compare the tokenizers of two folders, where both have one, up to the token `common`.
 
     Raises: `CapabilityError` for a token that is another in the other model, or a file that is
     no tokenizer.
     """
     if (
-        target is None
-        or draft is None
-        or not ((target / _FILE).is_file() and (draft / _FILE).is_file())
+        large is None
+        or small is None
+        or not ((large / _FILE).is_file() and (small / _FILE).is_file())
     ):
         return
-    theirs, ours = _tokens(target / _FILE), _tokens(draft / _FILE)
+    theirs, ours = _tokens(large / _FILE), _tokens(small / _FILE)
     for token, text in sorted(ours.items()):
         if token < common and theirs.get(token, text) != text:
             raise CapabilityError(
-                f"token {token} is {text!r} for the draft model, {theirs[token]!r} for the target",
-                hint="a draft model needs the target's own tokenizer",
+                f"token {token} is {text!r} for the {pair.small}, {theirs[token]!r} for the"
+                f" {pair.large}",
+                hint=pair.hint,
             )
 
 
