@@ -195,7 +195,9 @@ def test_a_prefix_that_was_drafted_is_taken_over_exactly(play: Play, use: Any) -
 
 
 @pytest.mark.parametrize("at", ["extend", "see", "propose", "strange", "many"])
-def test_a_drafter_that_fails_costs_no_request(play: Play, use: Any, at: str) -> None:
+def test_a_drafter_that_fails_costs_no_request(
+    play: Play, use: Any, at: str, caplog: pytest.LogCaptureFixture
+) -> None:
     plain = [play().add_and_finish(request) for request in REQUESTS[:2]]
     truths = iter([heard.completion.token_ids for heard in plain])
     use(lambda: Broken(at, next(truths)))
@@ -208,6 +210,11 @@ def test_a_drafter_that_fails_costs_no_request(play: Play, use: Any, at: str) ->
         assert told is not None
         wanted = {"strange": "1000000", "many": "13 nodes"}.get(at, "the drafter is gone")
         assert wanted in told.fallback
+    [warning] = caplog.records
+    assert (warning.name, warning.levelname) == ("weft.decoding", "WARNING")
+    assert warning.getMessage() == (
+        f"the decoder wild failed, and answers go on without drafts: {told.fallback}"
+    )
 
 
 def test_what_may_change_the_text_has_to_be_asked_for(

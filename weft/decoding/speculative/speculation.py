@@ -5,7 +5,7 @@ Knows no model and no text; who hosts it reads the drafts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from weft.decoding.speculative.accept.lossy import LossyAcceptor
 from weft.decoding.speculative.asked import Asked, begun
@@ -27,14 +27,22 @@ class Speculation:
     """One sequence of `method`, over a target that knows `vocabulary` tokens.
 
     The order of calls: `extend` with the prompt; then of every step `ask`, `take`, `walk`,
-    `settle`; `end` at last. `fallback` says why it drafts no more.
+    `settle`; `end` at last. `fallback` says why it drafts no more; `on_fallback` is told it at
+    once.
     """
 
-    def __init__(self, method: Method, vocabulary: int, asked: Asked = UNKNOWN) -> None:
+    def __init__(
+        self,
+        method: Method,
+        vocabulary: int,
+        asked: Asked = UNKNOWN,
+        on_fallback: Callable[[Fallback], None] = lambda _fallback: None,
+    ) -> None:
         self.method = method
         self.counters = Counters()
         self.fallback: Fallback | None = None
         self._vocabulary = vocabulary
+        self._on_fallback = on_fallback
         self._drafter: Drafter | None = None
         self._lengths: Lengths | None = None
         try:
@@ -132,4 +140,5 @@ class Speculation:
         if self.fallback is None:
             reason = f"{type(error).__name__}: {error}"[:300]
             self.fallback = Fallback(self.method.name, reason)
+            self._on_fallback(self.fallback)
         self.end()

@@ -5,6 +5,7 @@ Knows rows and methods; knows nothing of how any of them drafts.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable
 
@@ -15,11 +16,13 @@ from weft.decoding.network.network import Network
 from weft.decoding.plain import PLAIN_NAMES
 from weft.decoding.speculative.asked import Asked
 from weft.decoding.speculative.draft import Draft
+from weft.decoding.speculative.events import Fallback
 from weft.decoding.speculative.method import Ask, Method, proposed
 from weft.decoding.speculative.presets import NAMES, made, preset
 from weft.decoding.speculative.speculation import Speculation
 from weft.serving.local.row import Row
 
+LOG = logging.getLogger("weft.decoding")
 _MOST_METHODS = 32
 
 
@@ -30,6 +33,7 @@ class Drafting:
         self._network = network
         self._default = default
         self._methods: dict[DecodeSpec, Method] = {}
+        self._warned: set[str] = set()
 
     def speculation(self, decode: DecodeSpec, asked: Asked) -> Speculation | None:
         """The drafts of one answer; None for plain decoding.
@@ -46,7 +50,8 @@ class Drafting:
                 " by token",
                 hint=f"it has: {', '.join(NAMES)}",
             )
-        return Speculation(self._method(spec), self._network.vocabulary_size, asked)
+        words = self._network.vocabulary_size
+        return Speculation(self._method(spec), words, asked, self._warn)
 
     def drafts(self, rows: Iterable[Row]) -> dict[Row, Draft]:
         """What the drafters of rows propose; the rows of one method are asked together."""
@@ -69,6 +74,16 @@ class Drafting:
         """Close every method. Harmless when repeated."""
         while self._methods:
             self._methods.popitem()[1].close()
+
+    def _warn(self, fallback: Fallback) -> None:
+        """Log a drafter that failed, once for each decoder: its answers tell of each time."""
+        if fallback.method not in self._warned:
+            self._warned.add(fallback.method)
+            LOG.warning(
+                "the decoder %s failed, and answers go on without drafts: %s",
+                fallback.method,
+                fallback.reason,
+            )
 
     def _method(self, spec: DecodeSpec) -> Method:
         if spec not in self._methods:

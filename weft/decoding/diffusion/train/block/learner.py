@@ -81,7 +81,7 @@ class Whole:
         return _logits(self._teacher, ids, slots, sees, asked, saving)
 
     def save(self, folder: Path, told: Mapping[str, object]) -> None:
-        self.module.save_pretrained(folder)
+        self.module.cpu().save_pretrained(folder)  # nothing is learnt after it
         described.whole(folder, self._path, told)
 
 

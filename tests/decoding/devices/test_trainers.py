@@ -1,0 +1,136 @@
+"""Every trainer on another device than the CPU: from texts to a folder, stopped and resumed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.decoding.diffusion.train.block.conftest import chat_model
+from tests.fake_device import operations
+from tests.serving.local.playback import EXACT
+from weft.core.errors import InputError
+from weft.decoding import tensor_file
+from weft.decoding.diffusion.train import kinds as diffusion_kinds
+from weft.decoding.diffusion.train import order as diffusion
+from weft.decoding.network.network import Network
+from weft.decoding.speculative import artefact
+from weft.decoding.speculative.train import kinds, session
+from weft.decoding.speculative.train.distil import Writing
+from weft.decoding.train import device as devices
+from weft.decoding.train.frame import Progress
+from weft.serving.weights import locate
+
+__all__ = ["chat_model"]
+
+SCHEDULE = {"steps": 3, "texts": 2, "keep_every": 1}
+SMALL = {
+    "inner": 32,
+    "vocabulary": 64,
+    "unrolled": 2,
+    "tokens": 64,
+    "heads": 2,
+    "prompts": 2,
+    "ahead": 2,
+    "points": 4,
+    "places": 4,
+    "rank": 2,
+    "block": 4,
+}
+"""Settings of drafters, where they have one of that name."""
+
+
+@pytest.fixture
+def trains(device: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(devices, "_DEVICE", re.compile(f"cpu|{device}"))
+    return device
+
+
+def in_two_parts(
+    train: Callable[[bool, Callable[[object], None], Callable[[], bool]], object],
+) -> None:
+    """Two steps, then the last of three."""
+    losses: list[float] = []
+
+    def hear(news: object) -> None:
+        if isinstance(news, Progress):
+            losses.append(news.loss)
+
+    for resume, after in ((False, 2), (True, 3)):
+        operations.clear()
+        # whoever is asked whether to stop has not heard of that step yet
+        trained = train(resume, hear, lambda after=after: len(losses) + 1 == after < 3)
+        assert (trained is not None) == resume
+        assert len(losses) == after
+        assert all(loss == loss for loss in losses)
+        assert any("addcdiv" in operation for operation in operations), "it learns there"
+
+
+@pytest.mark.parametrize("name", kinds.KINDS)
+def test_a_drafter_is_trained_there(
+    name: str, trains: str, tiny_path: Path, tmp_path: Path
+) -> None:
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("\n".join(f"the fox and {n}" for n in range(4)), "utf-8")
+    order = session.Order(
+        kind=name,
+        model=tiny_path,
+        prompts=str(prompts),
+        out=tmp_path / "out",
+        writing=Writing(max_tokens=12),
+        schedule=SCHEDULE,
+        settings={key: SMALL.get(key, n) for key, n in kinds.kind_of(name).settings.items()},
+        threads=1,
+        device=trains,
+    )
+
+    in_two_parts(
+        lambda resume, hear, stop: session.train(order, resume=resume, on_news=hear, stop=stop)
+    )
+    artefact.load(order.out, name, Network.load(tiny_path, EXACT))
+
+
+ORDERS: dict[str, dict[str, int]] = {
+    "block": {"block": 4, "rank": 2, "grow": 1, "held_out": 2},
+    "block, all weights": {"block": 4, "rank": 0, "grow": 1, "held_out": 2},
+}
+"""By kind, and what is special: settings."""
+
+
+@pytest.mark.parametrize("what", ORDERS)
+def test_a_diffusion_model_is_trained_there(
+    what: str, trains: str, chat_model: Path, tmp_path: Path
+) -> None:
+    kind = diffusion_kinds.kind_of(what.partition(",")[0])
+    order = diffusion.Order(
+        kind.name,
+        tmp_path / "out",
+        model=chat_model,
+        schedule={**SCHEDULE, "longest": 400},
+        settings=ORDERS[what],
+        threads=1,
+        device=trains,
+    )
+
+    in_two_parts(
+        lambda resume, hear, stop: kind.train(order, resume, diffusion.Hearing(hear, stop))
+    )
+    assert json.loads((order.out / "config.json").read_text("utf-8"))
+    assert any(tensor_file.read(file)[0] for file in order.out.glob("*.safetensors"))
+
+
+@pytest.mark.parametrize("name", diffusion_kinds.KINDS)
+def test_no_kind_is_left_out(name: str, trains: str, tmp_path: Path) -> None:
+    """One that cannot be trained there says so."""
+    kind = diffusion_kinds.kind_of(name)
+    if "device" in kind.takes:
+        assert any(what.partition(",")[0] == name for what in ORDERS)
+        return
+    asked = diffusion.Order(
+        name, tmp_path / "out", "full", locate("list-full"), settings={}, device=trains
+    )
+    with pytest.raises(InputError, match=r"has no use for|is trained on the CPU"):
+        kind.train(asked, False, diffusion.Hearing())
