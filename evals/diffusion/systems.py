@@ -8,6 +8,7 @@ from typing import Final
 
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.catalogue import NAMES, plugs_for, preset
+from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.plugs import Plugs
 
 Option = str | int | float | bool
@@ -42,6 +43,11 @@ class System:
         return plugs_for(self.preset, traits, self.options)
 
 
+_NAMES: Final = ",".join(map(str, range(words.FIRST_NAME, words.FIRST_NAME + len(words.NAMES))))
+_ITEMS: Final = System("adablock_items", "adablock", {"delimiters": _NAMES})
+"""A list has no sentences: every one of its items ends one."""
+
+
 def systems() -> Iterator[System]:
     """Every preset, some with several settings; `sequential` comes first."""
     for name in (SEQUENTIAL, *(one for one in NAMES if one not in (SEQUENTIAL, *_ELSEWHERE))):
@@ -49,6 +55,8 @@ def systems() -> Iterator[System]:
         for options in _SEVERAL.get(name, ({},)):
             told = "".join(f"_{value}" for value in options.values())
             yield System(f"{name}{told}", name, options, model)
+        if name == _ITEMS.preset:
+            yield _ITEMS
 
 
 def described(name: str) -> str:

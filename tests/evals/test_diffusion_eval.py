@@ -16,9 +16,12 @@ from evals.diffusion.timing import time_rows
 from evals.engine.rows import Lookup, Row
 from evals.reasoning.plot import draw
 from weft.core.errors import InternalError
+from weft.core.values import Lossy
+from weft.decoding.decoders import parse_decode
 from weft.decoding.diffusion.counters import Counters
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, FREE
 from weft.decoding.diffusion.train.lists.drawing import held_out
+from weft.decoding.option_text import spelt
 from weft.decoding.speculative.law import Shaping
 
 GREEDY, SAMPLED = Shaping(0.0), Shaping(1.0)
@@ -82,6 +85,12 @@ def test_every_preset_that_needs_no_other_model_is_asked() -> None:
     assert names[0] == SEQUENTIAL
     assert len(names) == len(set(names))
     assert {*lists.OFTEN, *trained.TRAINED, "threshold_1.0"} <= set(names)
+
+
+def test_every_system_can_be_asked_for_as_people_write_it() -> None:
+    for system in systems():
+        spec = parse_decode(spelt(Lossy(system.preset, tuple(system.options.items()))))
+        assert (spec.method, dict(spec.options)) == (system.preset, dict(system.options))
 
 
 def test_gains_are_of_the_same_questions() -> None:

@@ -18,6 +18,10 @@ READ = {
     "threshold:0.9": Lossy("threshold", (("threshold", 0.9),)),
     "threshold:threshold=0.9": Lossy("threshold", (("threshold", 0.9),)),
     " threshold , threshold=1": Lossy("threshold", (("threshold", 1),)),
+    "adablock,delimiters=13,30": Lossy("adablock", (("delimiters", "13,30"),)),
+    "adablock:0.8,delimiters=13 , 30,sure=0.5": Lossy(
+        "adablock", (("threshold", 0.8), ("delimiters", "13,30"), ("sure", 0.5))
+    ),
     "lookup:8": Lossless("lookup", (("num_speculative_tokens", 8),)),
     "autoregressive": PLAIN,
 }
@@ -26,6 +30,8 @@ REFUSED = {
     "lokup": ("no decoder 'lokup'", "did you mean 'lookup'"),
     "threshold:": ("no use for ''", "write threshold:THRESHOLD"),
     "threshold,": ("has no value", "name=value"),
+    "adablock,delimiters=13,": ("has no value", "name=value"),
+    "adablock,sure=0.3,13": ("'13' has no value", "name=value"),
     "threshold:nope=3": ("no option 'nope'", "threshold"),
     "sequential:3": ("no use for '3'", "write sequential"),
     "": ("no decoder ''", "for diffusion models: sequential"),
@@ -35,6 +41,7 @@ REFUSED = {
 @pytest.mark.parametrize("text", READ)
 def test_a_decoder_is_read(text: str) -> None:
     assert parse_decode(text) == READ[text]
+    assert parse_decode(spelt(READ[text])) == READ[text]
 
 
 @pytest.mark.parametrize("text", REFUSED)

@@ -21,6 +21,7 @@ class DiffusionPreset:
     plain      one token a pass: what the others are measured against
     needs      what it takes beside the model: a trained filter, a supervisor; empty: nothing
     options    the names it takes
+    lists      those of them that take several values, with commas between them
     published  what was claimed, and where; empty: nobody measured it
     """
 
@@ -30,4 +31,5 @@ class DiffusionPreset:
     plain: bool = False
     needs: str = ""
     options: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
     published: str = ""

@@ -17,7 +17,7 @@ _BLOCK = "block"
 
 
 def parse_diffusion(text: str) -> DecodeSpec:
-    """The decoder that `text` names: `NAME[:VALUE][,option=value]...`.
+    """The decoder that `text` names: `NAME[:VALUE][,option=value[,value]...]...`.
 
     VALUE is that of the decoder's first option but the size of blocks; `NAME:option=value` is
     understood, too. All that is not plain decoding may write another text than it, and comes as
@@ -28,10 +28,22 @@ def parse_diffusion(text: str) -> DecodeSpec:
     head, *pairs = text.strip().split(",")
     name, *words = (part.strip() for part in head.split(":"))
     chosen = preset(name)
-    pairs = [_pair(chosen, words), *pairs] if words else pairs
+    pairs = _joined(chosen, [_pair(chosen, words), *pairs] if words else pairs)
     options = read_pairs(name, chosen.options, pairs, {})
     kind = Lossless if chosen.plain else Lossy
     return kind(name, tuple(options.items()))
+
+
+def _joined(chosen: DiffusionPreset, parts: list[str]) -> list[str]:
+    """`parts` of the text with the further values of an option of several beside its first."""
+    pairs: list[str] = []
+    for part in parts:
+        named = pairs[-1].partition("=")[0].strip() if pairs else ""
+        if named in chosen.lists and part.strip() and "=" not in part:
+            pairs[-1] = f"{pairs[-1].rstrip()},{part.strip()}"
+        else:
+            pairs.append(part)
+    return pairs
 
 
 def _pair(chosen: DiffusionPreset, words: list[str]) -> str:

@@ -65,12 +65,6 @@ class KvCache:
         place[:, 0] = turn(taken[:, 0], by)
         place[:, 1] = taken[:, 1]
 
-    def put(self, slot: int, first: int, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Write [layers, kv_heads, tokens, head_dim] of each to the columns from `first` on."""
-        place = self._buffer[:, :, slot, :, first : first + keys.shape[2]]
-        place[:, 0] = keys.to(place)
-        place[:, 1] = values.to(place)
-
     def splice(self, sources: Sequence[tuple[int, int]], slot: int, columns: Sequence[int]) -> None:
         """Copy single tokens, each given as (slot, column), to `columns` of `slot`."""
         slots = torch.tensor([source for source, _ in sources], device=self._buffer.device)

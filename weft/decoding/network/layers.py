@@ -80,14 +80,6 @@ def _pass(
         step.hidden[-number - 1] = (output[0] if isinstance(output, tuple) else output)[0]
 
 
-def find_norm(model: PreTrainedModel, layers: torch.nn.ModuleList) -> torch.nn.Module | None:
-    """What comes between the last layer and the head; None where that cannot be told."""
-    children = list(model.base_model.children())
-    after = children[children.index(layers) + 1 :]
-    norms = [module for module in after if hasattr(module, "weight")]
-    return norms[0] if len(norms) == 1 else None
-
-
 def _leave(
     number: int, _model: torch.nn.Module, _args: object, kwargs: dict[str, Any], output: Any
 ) -> None:

@@ -20,7 +20,7 @@ from weft.decoding.concurrent.placement import Placement
 from weft.decoding.concurrent.rotary import Rotary, turn
 from weft.decoding.network.cache import KvCache
 from weft.decoding.network.cores import model_threads
-from weft.decoding.network.layers import find_layers, find_norm, some_layers, watch
+from weft.decoding.network.layers import find_layers, some_layers, watch
 from weft.decoding.network.loading import LOADING, folder_of, load_weights
 from weft.decoding.network.options import NetworkOptions
 from weft.decoding.network.packed_linear import pack_linears
@@ -222,27 +222,6 @@ class Network:
         with torch.inference_mode():
             logits: torch.Tensor = self._model.get_output_embeddings()(hidden)
             return logits
-
-    def normed(self, hidden: torch.Tensor) -> torch.Tensor:
-        """What leaves the last layer, [rows, width], as the head reads it.
-
-        Raises: `CapabilityError` where the model's norm cannot be found.
-        """
-        norm = None if self._decoder is None else find_norm(self._model, self._decoder)
-        if norm is None:
-            raise CapabilityError(f"the norm of a {type(self._model).__name__} cannot be found")
-        with torch.inference_mode():
-            normed: torch.Tensor = norm(hidden)
-            return normed
-
-    def put(self, slot: int, first: int, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Write keys and values, [layers, kv_heads, tokens, head_dim], to columns from `first` on.
-
-        Keys are taken as they are, turned or not.
-        """
-        self._cache.reserve(slot + 1, first + keys.shape[2])
-        with torch.inference_mode():
-            self._cache.put(slot, first, keys, values)
 
     def share(self, layers: int) -> Network:
         """The first `layers` of the model, with its norm and head, and a cache of their own.

@@ -10,12 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.decoding.diffusion.hostile import END, MASK, NOISE, TRAITS
+from tests.decoding.diffusion.lists import ORACLE, begun
 from tests.decoding.diffusion.policies.looks import seen
 from tests.decoding.diffusion.toy import Toy
+from weft.decoding.decoders import parse_decode
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.caches.whole import Whole
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.loop import written
+from weft.decoding.diffusion.catalogue import plugs_for
+from weft.decoding.diffusion.loop import denoised, written
+from weft.decoding.diffusion.oracle import vocabulary as words
+from weft.decoding.diffusion.oracle.question import read
 from weft.decoding.diffusion.plugs import Plugs
 from weft.decoding.diffusion.policies.threshold import Threshold
 from weft.decoding.diffusion.schedule import BlockSchedule
@@ -222,3 +227,17 @@ def test_open_slots_are_filled_with_noise_where_there_is_no_mask() -> None:
     text = Canvas([1], 1, 0, limit=4)
     windows(Fixed(2), text, NOISE)
     assert text.length == 4
+
+
+def test_the_delimiters_of_adablock_are_heeded() -> None:
+    """As somebody writes them, names among the ids: every item of a list ends a block."""
+    names = sorted({*words.ids_of("Tom Adam Mary Eva")})
+    question = read(words.ids_of("reverse <sep> Tom Adam Mary Eva <sep>"))
+    passes = {}
+    for text in ("adablock", f"adablock,delimiters={','.join(map(str, names))}"):
+        spec = parse_decode(text)
+        row = begun(question, plugs_for(spec.method, ORACLE.traits, dict(spec.options)), 0)
+        denoised([row], ORACLE)
+        passes[text] = row.counters.forwards
+    plainly, with_items = passes.values()
+    assert with_items > plainly

@@ -71,6 +71,7 @@ PRESETS: Final = (
         "a threshold, in blocks that end where a sentence is expected to",
         _adablock,
         options=("threshold", "delimiters", "sure", "block"),
+        lists=("delimiters",),
         published="up to +5.3 points at equal speed (AdaBlock, arXiv 2509.26432)",
     ),
     DiffusionPreset(

@@ -1,1 +1,0 @@
-"""Targets that read, or are read, in another way than a plain model."""
