@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from weft.decoding.diffusion.train.kinds import KINDS, kind_of
 from weft.decoding.diffusion.train.order import Hearing, Kind, Order, Trained
+from weft.serving.weights import locate
 from weft.workflow.drafters import model_folder
 
 __all__ = ["Hearing", "Kind", "Order", "Trained", "all_kinds", "model_folder", "train"]
@@ -19,4 +22,4 @@ def train(order: Order, *, resume: bool, hearing: Hearing) -> Trained | None:
 
     Raises: `InputError`, `CapabilityError` for a model it is not for, `OSError`.
     """
-    return kind_of(order.kind).train(order, resume, hearing)
+    return kind_of(order.kind).train(replace(order, find=locate), resume, hearing)

@@ -11,20 +11,18 @@ __all__ = ["device", "play", "smollm2", "tiny_path", "vocabulary"]
 
 if find_spec("torch") is None:  # without the `local` extra there is nothing to test
     collect_ignore_glob = ["test_*.py"]
-
-
-@pytest.fixture(scope="session")
-def registered() -> str:
+else:
     from tests import fake_device
 
-    return fake_device.register()
+    # before the first test: with the first gradients of a process torch counts its devices
+    fake_device.register()
 
 
 @pytest.fixture
-def device(registered: str) -> Iterator[str]:
+def device() -> Iterator[str]:
     """A device other than the CPU, by its name. Modules that move there keep weights they share."""
     from torch.__future__ import set_swap_module_params_on_conversion
 
     set_swap_module_params_on_conversion(True)
-    yield registered
+    yield fake_device.NAME
     set_swap_module_params_on_conversion(False)

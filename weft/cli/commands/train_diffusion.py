@@ -34,13 +34,14 @@ if TYPE_CHECKING:
 HELP = f"""Train a diffusion model, or a part that decodes one faster.
 
 list: a small model of list operations, from nothing. block: a chat model that fills blocks.
-dparallel: a list model that is certain of more slots at once. learn2pd: a filter that tells which
-slots are final. Ctrl-C leaves a checkpoint, and --resume goes on from it.
+dparallel: a model that is certain of more slots at once. learn2pd: a filter that tells which of a
+model's slots are final. Ctrl-C leaves a checkpoint, and --resume goes on from it.
 
 \b
   weft train-diffusion --list
   weft train-diffusion list --variant full --out lists/
   weft train-diffusion learn2pd --model lists/ --out filter/
+  weft train-diffusion dparallel --model smollm2-block --data prompts.jsonl --out sure/
 
 \b
 Exit status:
@@ -60,7 +61,7 @@ def train_diffusion(
         typer.Option("--model", "-m", metavar="MODEL", help="To begin with; a name, or a folder."),
     ] = None,
     data: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Conversations, for block; else made.")
+        str | None, typer.Option(metavar="FILE", help="Conversations to learn from; else made.")
     ] = None,
     steps: Steps = None,
     rate: Rate = None,

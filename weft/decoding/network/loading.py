@@ -43,9 +43,13 @@ class Dialect:
 
 
 def load_weights(
-    path: Path, options: NetworkOptions, dialect: Dialect | None = None
+    path: Path,
+    options: NetworkOptions,
+    dialect: Dialect | None = None,
+    attends: str = attention.NAME,
 ) -> PreTrainedModel:
-    """Read a folder's safetensors weights onto the device, for inference.
+    """Read a folder's safetensors weights onto the device. `attends` by transformers' name: that of
+    a `Network` is for inference.
 
     Raises: `CapabilityError` for a model of another kind; what transformers raises when the files
     are broken.
@@ -63,11 +67,11 @@ def load_weights(
             config=config,
             key_mapping=keys,
             dtype=_dtype(options),
-            attn_implementation=attention.NAME,
+            attn_implementation=attends,
             use_safetensors=True,
             local_files_only=True,
         )
-    with torch.inference_mode():
+    with torch.no_grad():
         return model.to(options.device).eval()
 
 

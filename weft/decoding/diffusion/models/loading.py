@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import torch
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
@@ -30,6 +30,7 @@ from weft.decoding.diffusion.models.recognise import (
 )
 from weft.decoding.diffusion.models.shape import config_of
 from weft.decoding.diffusion.models.traits import traits_of, unreadable
+from weft.decoding.network import attention
 from weft.decoding.network.loading import Dialect, load_weights
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
@@ -38,6 +39,9 @@ from weft.decoding.speculative.artefact import Fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+_ATTENTION: Final = "sdpa"
+"""The one that has gradients and takes any mask."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +69,19 @@ class DiffusionModel:
             )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Trainable:
+    """Weights in transformers' own class and attention, with gradients to be had.
+
+    traits  as of `DiffusionModel`
+    folder  with its tokenizer
+    """
+
+    model: PreTrainedModel
+    traits: Traits
+    folder: Path
+
+
 def load(path: Path, options: NetworkOptions, *, find: Find | None = None) -> DiffusionModel:
     """Read a diffusion model's folder. `find` locates the base of an adapter folder by its name.
 
@@ -73,32 +90,67 @@ def load(path: Path, options: NetworkOptions, *, find: Find | None = None) -> Di
     """
     config = Fields.read(path / CONFIG)
     family = recognised(config)
+    model = _weights(path, config, family, options, find)
+    with torch.inference_mode():
+        pack_linears(model)
+    network = Network(model, options)
+    traits = traits_of(path, config, family, network.vocabulary_size)
+    traits = replace(
+        traits,
+        digest=Fingerprint.of(network).digest,
+        folder=tokenizer_folder(path, find),
+        device=options.device,
+    )
+    preset = config.within(OWN).text("preset", family.preset)
+    images = unreadable(path, family, network.vocabulary_size)
+    return DiffusionModel(network, traits, path, family.model_type, preset, images)
+
+
+def load_trainable(path: Path, options: NetworkOptions, *, find: Find | None = None) -> Trainable:
+    """The same model as `load` reads, to be trained. Raises: as `load`."""
+    config = Fields.read(path / CONFIG)
+    family = recognised(config)
+    model = _weights(path, config, family, options, find, _ATTENTION)
+    vocabulary: int = model.config.get_text_config().vocab_size
+    traits = replace(traits_of(path, config, family, vocabulary), device=options.device)
+    return Trainable(model, traits, tokenizer_folder(path, find))
+
+
+def _weights(
+    path: Path,
+    config: Fields,
+    family: Family,
+    options: NetworkOptions,
+    find: Find | None,
+    attends: str = attention.NAME,
+) -> PreTrainedModel:
     base = base_of(path, config.within(OWN), find)
     if base is not None:
-        return _adapted(path, config, base, options)
-    body = family.body
-    if body is None:
-        model = _its_own(path, config, family, options)
-    else:
-        model = _published(path, config, family, body, options)
-    return _read(model, options, path, config, family, tokenizer_folder(path, find))
+        return _adapted(path, config, base, options, attends)
+    if family.body is None:
+        return _its_own(path, config, family, options, attends)
+    return _published(path, config, family, family.body, options, attends)
 
 
 def _published(
-    path: Path, config: Fields, family: Family, body: Body, options: NetworkOptions
+    path: Path,
+    config: Fields,
+    family: Family,
+    body: Body,
+    options: NetworkOptions,
+    attends: str,
 ) -> PreTrainedModel:
     shape = config_of(config, family, body)
-    traits_of(
-        path, config, family, shape.vocab_size
-    )  # what is wrong is told before reading weights
+    # what is wrong is told before reading weights
+    traits_of(path, config, family, shape.vocab_size)
     check_weights(path, family, body, shape)
     left_out = [f"^{re.escape(start)}" for start in family.ignored]
     kind = type(body, (CLASSES[body],), {"_keys_to_ignore_on_load_unexpected": left_out})
-    return load_weights(path, options, Dialect(kind, shape, family.patterns))
+    return load_weights(path, options, Dialect(kind, shape, family.patterns), attends)
 
 
 def _its_own(
-    path: Path, config: Fields, family: Family, options: NetworkOptions
+    path: Path, config: Fields, family: Family, options: NetworkOptions, attends: str
 ) -> PreTrainedModel:
     """By the class that transformers itself has for this model type."""
     if family.refusal or family.model_type not in CONFIG_MAPPING:
@@ -106,10 +158,12 @@ def _its_own(
         raise CapabilityError(
             f"{config.path}: a {family.model_type} model is not run here", hint=hint
         )
-    return load_weights(path, options)
+    return load_weights(path, options, attends=attends)
 
 
-def _adapted(path: Path, config: Fields, base: Path, options: NetworkOptions) -> DiffusionModel:
+def _adapted(
+    path: Path, config: Fields, base: Path, options: NetworkOptions, attends: str
+) -> PreTrainedModel:
     """The base's weights, changed by the folder's adapter file, before they are laid out."""
     own = config.within(OWN)
     there = Fields.read(base / CONFIG)
@@ -121,27 +175,7 @@ def _adapted(path: Path, config: Fields, base: Path, options: NetworkOptions) ->
     shape = config_of(there, family, family.body)
     check_weights(base, family, family.body, shape)
     traits_of(path, config, family, shape.vocab_size)
-    model = load_weights(base, options, Dialect(CLASSES[family.body], shape))
+    model = load_weights(base, options, Dialect(CLASSES[family.body], shape), attends)
     check_base(own, model)
     adapter_file.merge(model, path / own.file("adapter"))
-    words = tokenizer_folder(path, lambda _: base)
-    return _read(model, options, path, config, family, words)
-
-
-def _read(
-    model: PreTrainedModel,
-    options: NetworkOptions,
-    path: Path,
-    config: Fields,
-    family: Family,
-    words: Path,
-) -> DiffusionModel:
-    with torch.inference_mode():
-        pack_linears(model)
-    network = Network(model, options)
-    traits = traits_of(path, config, family, network.vocabulary_size)
-    digest = Fingerprint.of(network).digest
-    traits = replace(traits, digest=digest, folder=words, device=options.device)
-    preset = config.within(OWN).text("preset", family.preset)
-    images = unreadable(path, family, network.vocabulary_size)
-    return DiffusionModel(network, traits, path, family.model_type, preset, images)
+    return model

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from weft.core.errors import InputError
+from weft.decoding.diffusion.models.recognise import Find
 from weft.decoding.train.device import check_device
 from weft.decoding.train.frame import Schedule
 from weft.decoding.train.news import News
@@ -26,6 +27,7 @@ class Order:
     variant   of the list model
     model     what is learnt from, begun with, or trained on; which of these is for the kind
     data      the texts, where a kind needs some
+    find      where the base of an adapter is, by its name
     """
 
     kind: str
@@ -37,6 +39,7 @@ class Order:
     settings: Mapping[str, int] = field(default_factory=dict)
     threads: int | None = None
     device: str = "cpu"
+    find: Find | None = None
 
 
 @dataclass(frozen=True, slots=True)

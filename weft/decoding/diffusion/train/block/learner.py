@@ -15,6 +15,7 @@ import torch
 from weft.decoding.diffusion.models import adapter_file
 from weft.decoding.diffusion.train.block import described
 from weft.decoding.diffusion.train.block.low_rank import LowRanks
+from weft.decoding.network.loading import quiet
 from weft.decoding.speculative.artefact import Fingerprint
 from weft.decoding.speculative.train.teacher import Teacher
 from weft.decoding.train.precision import computes_bfloat16, sparing
@@ -81,7 +82,8 @@ class Whole:
         return _logits(self._teacher, ids, slots, sees, asked, saving)
 
     def save(self, folder: Path, told: Mapping[str, object]) -> None:
-        self.module.cpu().save_pretrained(folder)  # nothing is learnt after it
+        with quiet():
+            self.module.cpu().save_pretrained(folder)  # nothing is learnt after it
         described.whole(folder, self._path, told)
 
 

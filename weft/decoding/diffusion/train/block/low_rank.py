@@ -29,7 +29,7 @@ class LowRank(nn.Module):  # type: ignore[misc]
         self.up = nn.Parameter(torch.zeros(of.out_features, rank))
         self.to(device)
         self._scale = scale
-        of.register_forward_hook(self._add)
+        self.hook = of.register_forward_hook(self._add)
 
     def _add(self, _of: nn.Module, args: tuple[Any, ...], made: torch.Tensor) -> torch.Tensor:
         thin = linear(args[0], self.down.to(made.dtype))
@@ -38,10 +38,18 @@ class LowRank(nn.Module):  # type: ignore[misc]
 
 class LowRanks(nn.Module):  # type: ignore[misc]
     """All that is learnt beside `model`, which it changes by hooks. The mask is read as `mask_id`
-    and begins as the mean of all embeddings.
+    and begins as the mean of all embeddings; as its own, where the model `fills` already.
     """
 
-    def __init__(self, model: PreTrainedModel, rank: int, alpha: float, mask_id: int) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        rank: int,
+        alpha: float,
+        mask_id: int,
+        *,
+        fills: bool = False,
+    ) -> None:
         super().__init__()
         self.alpha = alpha
         self.mask_id = mask_id
@@ -52,8 +60,14 @@ class LowRanks(nn.Module):  # type: ignore[misc]
             LowRank(of, rank, alpha / rank) for _, of in found if of is not head
         )
         embedding = model.get_input_embeddings()
-        self.mask = nn.Parameter(embedding.weight.detach().float().mean(dim=0))
-        embedding.register_forward_hook(self._read_mask)
+        rows = embedding.weight.detach()[mask_id : mask_id + 1] if fills else embedding.weight
+        self.mask = nn.Parameter(rows.detach().float().mean(dim=0))
+        self._hook = embedding.register_forward_hook(self._read_mask)
+
+    def detach_hooks(self) -> None:
+        """Leave the model as it was."""
+        for hook in (self._hook, *(one.hook for one in self.maps)):
+            hook.remove()
 
     def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
         """By the names that an adapter's file has for them."""

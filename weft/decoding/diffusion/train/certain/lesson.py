@@ -1,4 +1,4 @@
-"""Certainty-forcing distillation of a list model on its own texts (dParallel, arXiv 2509.26488).
+"""Certainty-forcing distillation of a model on its own texts (dParallel, arXiv 2509.26488).
 
 Of each text one block is learnt, with those before it whole and those after it masked: the cross
 entropy of its masked slots, and of its other slots with these masked instead; and, where the
@@ -10,20 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
 from weft.core.errors import InputError
-from weft.decoding.diffusion.oracle import vocabulary as words
-from weft.decoding.diffusion.train.lists.dense import block_causal, hidden
+from weft.decoding.diffusion.train.certain.student import Student
 from weft.decoding.diffusion.train.own_texts import OwnText
-from weft.decoding.train.precision import sparing
-
-if TYPE_CHECKING:
-    from transformers import LlamaForCausalLM
 
 _SHARPENED: Final = 0.5
 _CERTAINTY: Final = 2.0
@@ -75,9 +70,9 @@ class CertainLesson:
     share from `least` to all is masked.
     """
 
-    def __init__(self, model: LlamaForCausalLM, block: int, own: bool, least: float) -> None:
-        self.module: torch.nn.Module = model
-        self._model = model
+    def __init__(self, student: Student, block: int, own: bool, least: float) -> None:
+        self.module: torch.nn.Module = student.module
+        self._student = student
         self._block, self._own, self._least = block, own, least
 
     def loss(self, batch: OwnTexts, chance: np.random.Generator) -> torch.Tensor:
@@ -92,13 +87,15 @@ class CertainLesson:
         masked = inside & self._some(inside, chance)
         later = ours & (blocks > now)
         both = torch.cat([masked, inside & ~masked])
-        ids = torch.cat([batch.ids, batch.ids]).masked_fill(
-            both | torch.cat([later, later]), words.MASK
+        hidden = both | torch.cat([later, later])
+        ids = torch.cat([batch.ids, batch.ids])
+        device = self._student.device
+        logits = self._student.logits(
+            ids.masked_fill(hidden, self._student.mask).to(device),
+            both.to(device),
+            self._sees(slots).to(device),
         )
-        sees = block_causal(slots, self._block) if self._own else None
-        with sparing(ids.device):
-            logits = self._model.lm_head(hidden(self._model, ids, both, sees)).float()
-        goals = torch.cat([batch.ids, batch.ids])[both]
+        goals = ids[both].to(device)
         wrong = cross_entropy(logits, goals, reduction="none")
         count = int(masked.sum())
         losses = wrong[:count].mean()
@@ -110,6 +107,11 @@ class CertainLesson:
         sharp = (logits[right] / _SHARPENED).log_softmax(dim=1)
         entropy = -(sharp.exp() * sharp).sum(dim=1).mean()
         return losses + _CERTAINTY * entropy
+
+    def _sees(self, slots: int) -> torch.Tensor:
+        """[slots, slots]: a slot sees all, or its block and those before."""
+        blocks = torch.arange(slots) // (self._block if self._own else slots)
+        return blocks[:, None] >= blocks
 
     def _chosen(
         self, batch: OwnTexts, blocks: torch.Tensor, chance: np.random.Generator

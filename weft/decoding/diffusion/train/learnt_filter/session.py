@@ -5,7 +5,7 @@ Knows no terminal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -25,7 +25,8 @@ from weft.decoding.diffusion.train.order import (
     Trained,
     open_folder,
 )
-from weft.decoding.diffusion.train.own_texts import list_model, prompts, written
+from weft.decoding.diffusion.train.own_prompts import Prompt, prompts_of
+from weft.decoding.diffusion.train.own_texts import model_of, written
 from weft.decoding.network.cores import model_threads
 from weft.decoding.train.frame import Progress, Schedule, Trainer
 from weft.decoding.train.news import Measures, Writes
@@ -42,6 +43,7 @@ class FilterLesson:
         self.module = torch.nn.Sequential(
             torch.nn.Linear(slots, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, slots)
         )
+        """So small that it is taught on the CPU, wherever the model computes."""
 
     def loss(self, batch: Looks, chance: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
         """The mean over open slots."""
@@ -74,18 +76,21 @@ def _train(order: Order, resume: bool, hearing: Hearing) -> Trained | None:
     if order.model is None:
         raise InputError("a filter is for one model", hint="--model NAME or FOLDER")
     settings, schedule = KIND.set_to(order), KIND.scheduled(order)
-    if not settings["slots"] or not settings["hidden"] or not settings["texts"]:
-        raise InputError("neither slots nor texts nor what is hidden can be none")
+    if not settings["hidden"] or not settings["texts"]:
+        raise InputError("neither texts nor what is hidden can be none")
     open_folder(order, resume)
     torch.set_num_threads(order.threads or model_threads())
-    adapter = list_model(order.model, order.threads)
-    slots = adapter.traits.block or settings["slots"]
+    adapter = model_of(order)
+    prompts = prompts_of(order, adapter.traits)
+    room = settings["slots"] or prompts.slots
+    slots = adapter.traits.block or room
     lesson = FilterLesson(slots, settings["hidden"], schedule.seed)
     source = LooksSource()
     trainer = Trainer[Looks](lesson, source, schedule, order.out / CHECKPOINT)
     if resume:
         trainer.resume()
-    looks = _looks(adapter, settings["texts"], settings["slots"], slots, schedule.seed, hearing)
+    asked = prompts.drawn(settings["texts"], room, np.random.default_rng(schedule.seed))
+    looks = _looks(adapter, asked, room, slots, hearing)
     if looks is None:
         trainer.keep()  # looks are the same when they are made again
         return None
@@ -114,10 +119,10 @@ def _train(order: Order, resume: bool, hearing: Hearing) -> Trained | None:
 
 
 def _looks(
-    adapter: ModelAdapter, count: int, room: int, slots: int, seed: int, hearing: Hearing
+    adapter: ModelAdapter, asked: Sequence[Prompt], room: int, slots: int, hearing: Hearing
 ) -> Looks | None:
-    """At `count` answers with `room` slots, in windows of `slots`; the same for the same seed."""
-    asked = prompts(count, room, np.random.default_rng(seed))
+    """At answers with `room` slots, in windows of `slots`."""
+    count = len(asked)
     both = 2 * count
     texts = written(
         adapter, asked, room, lambda done: hearing.on_news(Writes(done, both)), hearing.stop
@@ -148,8 +153,10 @@ def _trusted(judge: Finality, looks: Looks) -> Iterator[str]:
 
 KIND: Final = Kind(
     "learn2pd",
-    "a filter that tells which slots of a list model are final",
+    "a filter that tells which slots of a diffusion model are final",
     Schedule(steps=3000, texts=2048, longest=1, rate=3e-3, warm_up=0.02, keep_every=500),
-    {"slots": 16, "hidden": 32, "texts": 600},
+    {"slots": 0, "hidden": 32, "texts": 600},
     _train,
+    frozenset({"model", "data", "device"}),
 )
+"""`slots` of an answer; 0: 16 of a list model's, else 64."""

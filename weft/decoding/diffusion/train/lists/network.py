@@ -100,11 +100,8 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
         raise InputError(str(error), hint=_HINT) from error
 
 
-def save(
-    model: LlamaForCausalLM, folder: Path, variant: Variant, preset: str = "threshold"
-) -> None:
-    """Write a folder that transformers and weft read: weights in half precision. `preset`: what it
-    is decoded with, unless told otherwise.
+def save(model: LlamaForCausalLM, folder: Path, variant: Variant) -> None:
+    """Write a folder that transformers and weft read: weights in half precision.
 
     Raises: `OSError`.
     """
@@ -123,7 +120,7 @@ def save(
             "mask_id": words.MASK,
             "end_ids": [words.EOS],
             "banned": [words.PAD],
-            "preset": preset,
+            "preset": "threshold",
         }
     beside = folder / f".{_CONFIG}.{os.getpid()}"
     beside.write_text(json.dumps(config, indent=1, allow_nan=False) + "\n", "utf-8")
