@@ -13,6 +13,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from evals.diffusion.asking import answered, questions
+from evals.diffusion.cache_error import Gauge
 from evals.diffusion.lists import GREEDY, SAMPLED, answer_rows
 from evals.diffusion.models import adapter as model
 from evals.diffusion.summary import SIZES, TASKS
@@ -21,7 +22,6 @@ from evals.engine.rows import Row
 from evals.planning.effort import Effort, Skipped
 from evals.reasoning.report import Target
 from weft.core.errors import WeftError
-from weft.decoding.diffusion.caches.error import Gauge
 from weft.decoding.diffusion.oracle.languages import LANGUAGES
 
 CASE: Final = "all_lists"

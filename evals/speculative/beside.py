@@ -32,7 +32,7 @@ REASONS: Final[Mapping[str, str]] = {
     "lexical_units": "published as speed only, the whole model trained; ours trains placeholders",
     "lexical_units_verified": "ours",
     "pearl": _UNTRAINED,
-    "pipeinfer": _UNTRAINED,
+    "continuous": _UNTRAINED,
     "llmcad": _UNTRAINED,
     "easyspec": "published as speed only; " + _UNTRAINED,
     "auto": "chooses among the others",

@@ -42,7 +42,7 @@ FULL: Final = Size(5, 64, back=True)
 HURRIED: Final = ("mt_bench", "agent_quoting")
 TOGETHER: Final = ("agent_quoting", "mt_bench")
 """Cases that are also asked in batches, by the decoders of `_SHARING`; none is left out there."""
-SLOW: Final = ("self_draft", "sequoia", "pearl", "pipeinfer", "llmcad", "easyspec")
+SLOW: Final = ("self_draft", "sequoia", "pearl", "continuous", "llmcad", "easyspec")
 """A network drafts here, at a third of the speed of plain decoding where nobody trained it."""
 _SHARING: Final = ("lookup", "suffix", "self_draft", "medusa", "lookahead")
 

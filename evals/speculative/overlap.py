@@ -12,7 +12,8 @@ The embedded model's first layers draft for the whole of it, untrained.
     draft_model   the draft, then the pass, one after the other
     pearl         the draft of the next step while the target reads the last
     llmcad        a tree, and its best path drafted on meanwhile
-    pipeinfer     the target in two stages, drafts without end, runs called off early
+    pipeinfer     the target in two stages, drafts without end, runs called off early: `pipeinfer`
+                  here, and no decoder of the library
 """
 
 from __future__ import annotations
@@ -31,6 +32,20 @@ from evals.engine.rows import Lookup, Row
 from evals.planning.effort import Effort, Skipped
 from evals.speculative.cases import CASES
 from evals.speculative.cases.prompt import Prompt
+from evals.speculative.pipeinfer.head import Head
+from evals.speculative.pipeinfer.pipeline import Pipeline, Threads
+from evals.speculative.pipeinfer.pipelined import PipelinedDecoding
+from evals.speculative.pipeinfer.recorded import Recorded
+from evals.speculative.pipeinfer.simulated import Beside, Costed, Simulated, VirtualClock
+from evals.speculative.pipeinfer.stages import NetworkStage, cut
+from evals.speculative.pipeinfer.timeline import (
+    Interval,
+    Timeline,
+    busy_s,
+    cancelled_tokens,
+    drawn,
+    overlap_s,
+)
 from evals.speculative.single import Model
 from weft.core.errors import ModelNotFound
 from weft.core.ports.clock import SystemClock
@@ -44,20 +59,6 @@ from weft.decoding.speculative.drafters.overlapped.gamma import Gamma
 from weft.decoding.speculative.drafters.overlapped.method import Overlapped
 from weft.decoding.speculative.drafters.overlapped.pearl import Pearl
 from weft.decoding.speculative.drafters.overlapped.worker import Threaded, Worker
-from weft.decoding.speculative.executor.head import Head
-from weft.decoding.speculative.executor.pipeline import Pipeline, Threads
-from weft.decoding.speculative.executor.pipelined import PipelinedDecoding
-from weft.decoding.speculative.executor.recorded import Recorded
-from weft.decoding.speculative.executor.simulated import Beside, Costed, Simulated, VirtualClock
-from weft.decoding.speculative.executor.stages import NetworkStage, cut
-from weft.decoding.speculative.executor.timeline import (
-    Interval,
-    Timeline,
-    busy_s,
-    cancelled_tokens,
-    drawn,
-    overlap_s,
-)
 from weft.decoding.speculative.law import Shaping
 from weft.decoding.speculative.loop import Decoding, Limits
 from weft.decoding.speculative.method import Method

@@ -24,7 +24,7 @@ def parse_decode(text: str) -> DecodeSpec:
     name = text.partition(",")[0].partition(":")[0].strip()
     if name in catalogue.NAMES:
         return parse_diffusion(text)
-    if name in (*PLAIN_NAMES, *presets.NAMES):
+    if name in (*PLAIN_NAMES, *presets.NAMES, *presets.NOT_HERE):
         return parse_speculative(text)
     raise SpecError(f"there is no decoder {name!r}", hint=_hint(name))
 

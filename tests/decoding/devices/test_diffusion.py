@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from tests.decoding.devices.given import GIVEN
 from tests.fake_device import operations
 from tests.serving.local.playback import EXACT, Playback
 from weft.core.ports import ModelRequest, Sampling
@@ -20,17 +21,6 @@ from weft.serving.local.diffusion.batcher import DiffusionBatcher
 from weft.serving.weights import locate
 
 HERE = replace(EXACT, canvas_tokens=8)
-GIVEN: dict[str, dict[str, str | int]] = {
-    "flashdlm": {"supervisor": str(locate("list-ar"))},
-    "llada22": {
-        "keep": words.index_id(13),
-        "delete": words.index_id(14),
-        "insert": words.index_id(15),
-    },
-}
-"""What decoders cannot do without."""
-
-
 MODELS = ("list-full", pytest.param("list-block", marks=pytest.mark.slow))
 
 

@@ -27,6 +27,7 @@ READ = {
 }
 REFUSED = {
     "treshold": ("no decoder 'treshold'", "did you mean 'threshold'"),
+    "pipeinfer:8": ("no decoder 'pipeinfer': PipeInfer divides", "take continuous"),
     "lokup": ("no decoder 'lokup'", "did you mean 'lookup'"),
     "threshold:": ("no use for ''", "write threshold:THRESHOLD"),
     "threshold,": ("has no value", "name=value"),

@@ -116,7 +116,7 @@ FURNISHED: dict[str, Furnish] = {
     "self_draft": _self,
     "sequoia": _still,
     "pearl": _in_step,
-    "pipeinfer": _drafting_on,
+    "continuous": _drafting_on,
     "llmcad": _in_step,
     "auto": _auto,
     "easyspec": _one_process,

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from weft.decoding.speculative.budget.chances import Chances, Counts
 from weft.decoding.speculative.budget.curve import Curve
-from weft.decoding.speculative.budget.goodput import Goodput
-from weft.decoding.speculative.budget.pace import Pace
 from weft.decoding.speculative.budget.sequoia import Shapes
 from weft.decoding.speculative.tree import ROOT
 
@@ -106,50 +104,8 @@ def test_times_that_are_none_are_refused(wrong: dict[int, float]) -> None:
         Curve(wrong)
 
 
-@pytest.mark.parametrize(
-    ("alpha", "cost", "length"),
-    [(0.5, 0.02, 4), (0.8, 0.05, 8), (0.9, 0.2, 7), (0.5, 0.5, 0), (0.6, 0.5, 1)],
-)
-def test_the_best_lengths_of_the_table(alpha: float, cost: float, length: int) -> None:
-    """The scan for independent tests at one chance, where reading more tokens costs nothing."""
-    assert Goodput(FLAT, cost, known([alpha] * 40)).length() == length
-
-
 def unknown(longest: int, memory: float = 16.0) -> Chances:
     return Chances((Counts(longest, memory=memory),), 0.6)
-
-
-def test_what_is_never_right_is_drafted_ever_more_rarely() -> None:
-    goodput = Goodput(Curve({1: 1.0, 9: 2.0}), 0.1, unknown(8), explore=8)
-    lengths = []
-    for _ in range(1000):
-        lengths.append(goodput.length())
-        goodput.observe(lengths[-1], 0)
-    drafting = [step for step, length in enumerate(lengths) if length]
-    assert len([step for step in drafting if step < 50]) <= 20
-    assert {lengths[step] for step in drafting if step >= 50} == {4}
-    assert len([step for step in drafting if step >= 50]) <= 10
-    gaps = [b - a for a, b in zip(drafting[-3:], drafting[-2:], strict=False)]
-    assert gaps == [129, 129], "the longest patience is 16 times the first"
-
-
-def test_a_drafter_with_nothing_to_say_does_not_use_up_the_trial() -> None:
-    goodput = Goodput(Curve({1: 1.0, 9: 2.0}), 0.1, known([0.0] * 8), explore=4)
-    lengths = [goodput.length()]
-    for _ in range(9):
-        goodput.observe(0, 0)
-        lengths.append(goodput.length())
-    assert lengths == [0, 0, 0, 0, 4, 4, 4, 4, 4, 4]
-
-
-def test_what_turns_right_is_drafted_again() -> None:
-    goodput = Goodput(FLAT, 0.01, unknown(8), explore=4)
-    for _ in range(40):
-        goodput.observe(goodput.length(), 0)
-    for _ in range(400):
-        length = goodput.length()
-        goodput.observe(length, length)
-    assert goodput.length() == 8
 
 
 def test_only_depths_that_were_tested_are_learnt_from() -> None:
@@ -171,13 +127,3 @@ def test_few_tests_of_one_count_little_against_many_of_all() -> None:
     for _ in range(40):
         own.add(0, held=False)
     assert both.each(1)[0] < 0.2
-
-
-def test_a_sequence_begins_with_what_the_others_of_the_method_showed() -> None:
-    pace = Pace(Curve({1: 1.0, 2: 1.3, 9: 3.4}), 0.0, 8)
-    assert pace.lengths().length() > 0
-    for _ in range(5):
-        lengths = pace.lengths()
-        for _ in range(30):
-            lengths.observe(lengths.length(), 0)
-    assert pace.lengths().length() == 0

@@ -7,9 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.decoding.speculative.toy import WORDS, Told, ToyTarget, Wild
-from weft.decoding.speculative.budget.chances import Chances, Counts
-from weft.decoding.speculative.budget.curve import Curve
-from weft.decoding.speculative.budget.goodput import Goodput
 from weft.decoding.speculative.chance import Keyed
 from weft.decoding.speculative.drafter import Drafter
 from weft.decoding.speculative.drafters.lookup import Lookup
@@ -82,11 +79,23 @@ def test_a_draft_that_is_always_wrong_costs_no_token() -> None:
     assert decoding.counters.tested[1] == 0, "nothing is tested below what was rejected"
 
 
+class Learning:
+    """Implements `Lengths`: one more than was accepted last."""
+
+    def __init__(self) -> None:
+        self._next = 4
+
+    def length(self) -> int:
+        return self._next
+
+    def observe(self, drafted: int, accepted: int) -> None:
+        assert 0 <= accepted <= drafted
+        self._next = accepted + 1
+
+
 @given(st.integers(0, 100), shapings)
 def test_lengths_that_learn_leave_the_text_alone(seed: int, shaping: Shaping) -> None:
-    chances = Chances([Counts(6, memory=8)], hope=0.5)
-    goodput = Goodput(Curve({1: 1.0, 8: 1.5}), 0.05, chances, explore=4)
-    text, decoding, _ = decoded(Lookup(), goodput, shaping, seed)
+    text, decoding, _ = decoded(Lookup(), Learning(), shaping, seed)
     assert text == plain(shaping, seed)
     counters = decoding.counters
     assert counters.accepted + counters.forwards == counters.tokens

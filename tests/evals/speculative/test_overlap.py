@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("torch")
 
 from evals.speculative import overlap
+from evals.speculative.pipeinfer.stages import cut
+from evals.speculative.pipeinfer.timeline import busy_s, drawn, overlap_s
 from tests.serving.local.conftest import tiny_path
 from tests.serving.local.playback import EXACT
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.executor.stages import cut
-from weft.decoding.speculative.executor.timeline import busy_s, drawn, overlap_s
 
 __all__ = ["tiny_path"]
 PROMPT = (5, 60, 61, 62, 7, 60, 61)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Lengths(Protocol):
-    """How much to draft, from the past only; `Goodput` is one."""
+    """How much to draft, from the past only."""
 
     def length(self) -> int:
         """At most so many nodes now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from weft.core.errors import SpecError
@@ -31,16 +32,28 @@ NAMES: Final = (
     "lexical_units",
     "lexical_units_verified",
     "pearl",
-    "pipeinfer",
+    "continuous",
     "llmcad",
     "easyspec",
     "auto",
 )
 """Each is a module of `methods`, with its `PRESET`; `pass` is the module `pass_`."""
 
+_STAGES: Final = (
+    "PipeInfer divides the target into stages on devices of their own, and a model in this process"
+    " is on one"
+)
+NOT_HERE: Final = MappingProxyType(
+    {"pipeinfer": (_STAGES, "take continuous: its drafting, without the stages")}
+)
+"""Published decoders that people may ask for: why there is none, and what comes near it."""
+
 
 def preset(name: str) -> Preset:
     """Raises: `SpecError` for a name that is none, with those that there are."""
+    if name in NOT_HERE:
+        why, instead = NOT_HERE[name]
+        raise SpecError(f"there is no decoder {name!r}: {why}", hint=instead)
     if name not in NAMES:
         close = get_close_matches(name, NAMES, 1)
         meant = f"did you mean {close[0]!r}? " if close else ""

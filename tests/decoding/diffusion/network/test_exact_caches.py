@@ -10,6 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from evals.diffusion.cache_error import Gauge
 from tests.decoding.diffusion.caches.restless import Restless
 from tests.decoding.diffusion.network.small import (
     BLOCKS,
@@ -32,7 +33,6 @@ from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.cache import CachePolicy
 from weft.decoding.diffusion.caches.block_causal import BlockCausal
 from weft.decoding.diffusion.caches.delayed import Delayed
-from weft.decoding.diffusion.caches.error import Gauge
 from weft.decoding.diffusion.caches.interval import Interval
 from weft.decoding.diffusion.caches.prefix import Prefix
 from weft.decoding.diffusion.caches.vicinity import Vicinity

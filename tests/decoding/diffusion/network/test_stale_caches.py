@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from evals.diffusion.cache_error import Gauge
 from tests.decoding.diffusion.network.small import (
     BLOCKS,
     FULL,
@@ -20,7 +21,6 @@ from tests.decoding.diffusion.network.small import (
     whole,
 )
 from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.caches.error import Gauge
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import plugs_for
 from weft.decoding.diffusion.denoising import Denoising

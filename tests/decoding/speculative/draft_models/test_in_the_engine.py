@@ -14,7 +14,7 @@ from tests.serving.local.playback import Playback
 from weft.core.values import AUTOREGRESSIVE, Lossless
 
 
-@pytest.mark.parametrize("name", ["pearl", "llmcad", "pipeinfer"])
+@pytest.mark.parametrize("name", ["pearl", "llmcad", "continuous"])
 def test_rows_of_different_lengths(
     name: str, play: Callable[..., Playback], tiny_path: Path, tmp_path: Path
 ) -> None:

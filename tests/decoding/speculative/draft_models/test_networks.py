@@ -13,6 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
+from evals.speculative.pipeinfer.head import Head
+from evals.speculative.pipeinfer.pipeline import Pipeline, Threads
+from evals.speculative.pipeinfer.pipelined import PipelinedDecoding, PipelineOptions
+from evals.speculative.pipeinfer.simulated import Simulated, VirtualClock
+from evals.speculative.pipeinfer.stages import cut
 from tests.decoding.speculative.rows import alone
 from tests.decoding.speculative.rows import plain as written
 from tests.serving.local.playback import EXACT
@@ -25,11 +30,6 @@ from weft.decoding.speculative.drafters.model.cache import DraftCache
 from weft.decoding.speculative.drafters.model.chain import Chain, grow
 from weft.decoding.speculative.drafters.model.choice import Likeliest
 from weft.decoding.speculative.drafters.overlapped.continuous import Cutoff
-from weft.decoding.speculative.executor.head import Head
-from weft.decoding.speculative.executor.pipeline import Pipeline, Threads
-from weft.decoding.speculative.executor.pipelined import PipelinedDecoding, PipelineOptions
-from weft.decoding.speculative.executor.simulated import Simulated, VirtualClock
-from weft.decoding.speculative.executor.stages import cut
 from weft.decoding.speculative.law import Shaping
 from weft.decoding.speculative.loop import Limits
 from weft.decoding.speculative.presets import made, preset
@@ -40,7 +40,7 @@ PROMPT = (5, 9, 3, 7, 9, 3)
 FRESH = 9
 """A slot that no line has."""
 SHAPINGS = [Shaping(0.0), Shaping(0.8, top_p=0.9)]
-PRESETS = ["self_draft", "pearl", "llmcad", "pipeinfer"]
+PRESETS = ["self_draft", "pearl", "llmcad", "continuous"]
 WAYS = [
     (name, threads)
     for name in PRESETS

@@ -34,7 +34,7 @@ def test_its_own_kind_is_taken(target: Network, tiny_path: Path, tmp_path: Path)
     assert draft.embed([0]).dtype == target.embed([0]).dtype
 
 
-@pytest.mark.parametrize("name", ["draft_model", "pearl", "llmcad", "pipeinfer"])
+@pytest.mark.parametrize("name", ["draft_model", "pearl", "llmcad", "continuous"])
 def test_no_model_there(target: Network, tmp_path: Path, name: str) -> None:
     with pytest.raises(ModelNotFound, match="no draft model"):
         made(name, target, {"model": str(tmp_path / "nothing")})
@@ -134,7 +134,7 @@ def test_as_many_layers_as_the_target_are_no_draft(target: Network) -> None:
         ("pearl", {"model": 3}),
         ("llmcad", {"threshold": -0.1}),
         ("llmcad", {"width": 0}),
-        ("pipeinfer", {"recovery": "much"}),
+        ("continuous", {"recovery": "much"}),
         ("pearl", {"unknown": 1}),
     ],
 )

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evals.speculative.pipeinfer.simulated import VirtualClock
+from evals.speculative.pipeinfer.timeline import Timeline, cancelled_tokens
 from tests.decoding.speculative.draft_models.decoding import (
     LIMITS,
     PROMPT,
@@ -30,8 +32,6 @@ from weft.decoding.speculative.drafters.overlapped.gamma import Gamma
 from weft.decoding.speculative.drafters.overlapped.method import Overlapped, Pacing
 from weft.decoding.speculative.drafters.overlapped.pearl import Pearl
 from weft.decoding.speculative.drafters.overlapped.worker import Inline, Threaded, Worker
-from weft.decoding.speculative.executor.simulated import VirtualClock
-from weft.decoding.speculative.executor.timeline import Timeline, cancelled_tokens
 from weft.decoding.speculative.law import Shaping
 from weft.decoding.speculative.loop import Limits
 from weft.decoding.speculative.tree import DraftTree

@@ -1,4 +1,4 @@
-"""PipeInfer's pace (arXiv 2407.11798): draft on all the time, more picky the further ahead."""
+"""Continuous speculation (PipeInfer, arXiv 2407.11798): more picky the further ahead."""
 
 from __future__ import annotations
 

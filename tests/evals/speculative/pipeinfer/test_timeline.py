@@ -7,8 +7,8 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.decoding.speculative.executor.simulated import VirtualClock
-from weft.decoding.speculative.executor.timeline import (
+from evals.speculative.pipeinfer.simulated import VirtualClock
+from evals.speculative.pipeinfer.timeline import (
     Interval,
     Timeline,
     busy_s,

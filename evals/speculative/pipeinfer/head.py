@@ -16,10 +16,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from evals.speculative.pipeinfer.run import Kind, Run
 from weft.decoding.speculative.accept.match import Match
 from weft.decoding.speculative.chance import Chance
 from weft.decoding.speculative.counters import Counters
-from weft.decoding.speculative.executor.run import Kind, Run
 from weft.decoding.speculative.law import Shaping
 from weft.decoding.speculative.loop import Limits
 from weft.decoding.speculative.tree import ROOT, DraftTree

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from weft.decoding.speculative.executor.run import Run
-from weft.decoding.speculative.executor.stages import Stage
-from weft.decoding.speculative.executor.timeline import Timeline
+from evals.speculative.pipeinfer.run import Run
+from evals.speculative.pipeinfer.stages import Stage
+from evals.speculative.pipeinfer.timeline import Timeline
 
 NO_LOGITS: NDArray[np.float32] = np.zeros((0, 0), np.float32)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from evals.speculative.pipeinfer.run import Run
 from tests.decoding.speculative.toy import WORDS
-from weft.decoding.speculative.executor.run import Run
 
 
 class PaperStage:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
+from evals.speculative.pipeinfer.run import Run
 from weft.decoding.network.packing import Span
 from weft.decoding.network.write import Write
-from weft.decoding.speculative.executor.run import Run
 
 if TYPE_CHECKING:
     from weft.decoding.network.network import Network

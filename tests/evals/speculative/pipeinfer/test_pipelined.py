@@ -11,19 +11,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evals.speculative.pipeinfer.head import Head
+from evals.speculative.pipeinfer.pipeline import Pipeline, Threads
+from evals.speculative.pipeinfer.pipelined import PipelinedDecoding, PipelineOptions
+from evals.speculative.pipeinfer.run import Run
+from evals.speculative.pipeinfer.simulated import Costed, Simulated, VirtualClock
+from evals.speculative.pipeinfer.timeline import Timeline, cancelled_tokens
 from tests.decoding.speculative.draft_models.decoding import LIMITS, PROMPT, plain
 from tests.decoding.speculative.draft_models.paper import Paper
-from tests.decoding.speculative.executor.stage import PaperStage, stages
 from tests.decoding.speculative.toy import WORDS
+from tests.evals.speculative.pipeinfer.stage import PaperStage, stages
 from weft.decoding.speculative.chance import Keyed
 from weft.decoding.speculative.drafters.model.cache import DraftCache
 from weft.decoding.speculative.drafters.overlapped.continuous import Cutoff
-from weft.decoding.speculative.executor.head import Head
-from weft.decoding.speculative.executor.pipeline import Pipeline, Threads
-from weft.decoding.speculative.executor.pipelined import PipelinedDecoding, PipelineOptions
-from weft.decoding.speculative.executor.run import Run
-from weft.decoding.speculative.executor.simulated import Costed, Simulated, VirtualClock
-from weft.decoding.speculative.executor.timeline import Timeline, cancelled_tokens
 from weft.decoding.speculative.law import Shaping
 from weft.decoding.speculative.loop import Limits
 

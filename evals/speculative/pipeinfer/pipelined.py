@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from evals.speculative.pipeinfer.head import Head
+from evals.speculative.pipeinfer.pipeline import Pipeline
+from evals.speculative.pipeinfer.run import Run
 from weft.decoding.speculative.drafters.model.cache import DraftCache
 from weft.decoding.speculative.drafters.model.choice import Chosen, Likeliest
 from weft.decoding.speculative.drafters.overlapped.continuous import Cutoff
-from weft.decoding.speculative.executor.head import Head
-from weft.decoding.speculative.executor.pipeline import Pipeline
-from weft.decoding.speculative.executor.run import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 import torch
 
+from evals.speculative.pipeinfer.pipeline import NO_LOGITS, Result
+from evals.speculative.pipeinfer.run import Run
+from evals.speculative.pipeinfer.stages import Stage
+from evals.speculative.pipeinfer.timeline import Timeline
 from weft.decoding.network.network import Reading
 from weft.decoding.network.packing import Span
 from weft.decoding.speculative.drafters.model.cache import Reader
-from weft.decoding.speculative.executor.pipeline import NO_LOGITS, Result
-from weft.decoding.speculative.executor.run import Run
-from weft.decoding.speculative.executor.stages import Stage
-from weft.decoding.speculative.executor.timeline import Timeline
 
 
 class VirtualClock:

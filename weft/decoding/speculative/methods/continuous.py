@@ -1,6 +1,8 @@
-"""PipeInfer (arXiv 2407.11798) within a server: drafts without end, and a target that never waits.
+"""Continuous speculation, PipeInfer's (arXiv 2407.11798), with a target that is one piece.
 
-Its pipeline of stages, for one sequence, is `executor.pipelined`.
+A draft model drafts on until it is unsure, and the target waits for no draft. PipeInfer's other
+half, a target in stages on devices of their own with runs that are called off on their way, is
+nothing that a model on one device has; it is measured in `evals.speculative.pipeinfer`.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ def _make(network: Network, options: Options) -> Method:
         share(options, "decay", 0.01),
     )
     return Overlapped(
-        "pipeinfer",
+        "continuous",
         draft_cache(network, options),
-        worker("pipeinfer", options),
+        worker("continuous", options),
         Gamma(longest, longest, now, adaptive=False),
         Continuous(cutoff, whole(options, "batch", 4, 1, MOST_NODES), longest),
         now,
@@ -37,8 +39,9 @@ def _make(network: Network, options: Options) -> Method:
 
 
 PRESET = Preset(
-    "pipeinfer",
-    "a draft model that never stops, and a target that never waits for it (PipeInfer)",
+    "continuous",
+    "a draft model that never stops, and a target that never waits for it: PipeInfer's drafting "
+    "without its stages",
     _make,
     needs="a draft model: model=FOLDER, else the target's first `layers`",
     options=(*OPTIONS, "batch", "accept", "recovery", "decay"),

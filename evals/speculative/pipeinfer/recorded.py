@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from evals.speculative.pipeinfer.timeline import Timeline
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafter import Seen
-from weft.decoding.speculative.executor.timeline import Timeline
 from weft.decoding.speculative.target import Target
 from weft.decoding.speculative.walk import LawAt, Walk
 

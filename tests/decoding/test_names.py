@@ -1,0 +1,211 @@
+"""A decoder's name leads to the code of that name, and no code is there that no name leads to."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+if find_spec("torch") is None:  # without the `local` extra there is nothing to test
+    pytest.skip("torch is not installed", allow_module_level=True)
+
+from tests.decoding.devices.given import GIVEN
+from tests.decoding.speculative.furnished import options_for
+from tests.serving.local.conftest import tiny_path
+from tests.serving.local.playback import EXACT
+from weft.core.values import DecodeSpec, Lossless, Lossy
+from weft.decoding import decoders
+from weft.decoding.diffusion import catalogue
+from weft.decoding.diffusion.models.loading import load
+from weft.decoding.diffusion.train import kinds as diffusion_kinds
+from weft.decoding.network.network import Network
+from weft.decoding.option_text import spelt
+from weft.decoding.speculative import presets
+from weft.decoding.speculative.drafters.overlapped.method import Overlapped
+from weft.decoding.speculative.train import kinds
+from weft.serving.weights import locate
+
+__all__ = ["tiny_path"]
+
+ROOT: Final = Path(__file__).parent.parent.parent
+DRAFTERS: Final = {
+    "lookup": "Lookup",
+    "suffix": "Remembered",
+    "hybrid": "Hybrid",
+    "draft_model": "ModelDrafter",
+    "self_draft": "ModelDrafter",
+    "sequoia": "SequoiaDrafter",
+    "medusa": "MedusaDrafter",
+    "medusa_typical": "MedusaDrafter with Typical",
+    "ppd": "PromptTokens",
+    "pass": "PassDrafter",
+    "eagle": "Eagle",
+    "dflash": "DFlashDrafter",
+    "hidden_transfer": "HiddenTransfer",
+    "lookahead": "Lookahead",
+    "lexical_units": "LexicalUnits with Confidence",
+    "lexical_units_verified": "LexicalUnits",
+    "pearl": "AheadDrafter at the pace of Pearl",
+    "continuous": "AheadDrafter at the pace of Continuous",
+    "llmcad": "CascadeDrafter",
+    "easyspec": "Sequenced",
+    "auto": "Choosing",
+}
+"""By decoder: what drafts one sequence; its rule where that is not the usual one; its pace."""
+_ON_BLOCKS: Final = ("sdar", "fastdllm_v2")
+PLUGS: Final = {
+    **dict.fromkeys(("sequential", "llada", "random"), "Fixed"),
+    "dilated": "Dilated",
+    "dream_origin": "Ancestral",
+    **dict.fromkeys(("dream_maskgit", "dream_margin", "dream_entropy"), "Fixed"),
+    **dict.fromkeys(("dimple", "threshold", "llada2"), "Threshold"),
+    "factor": "Factor",
+    "entropy_threshold": "EntropyThreshold",
+    "entropy_bound": "EntropyBound",
+    "klass": "Klass",
+    "hierarchy": "Hierarchy",
+    "credit": "Credit",
+    "smooth": "Smooth",
+    "wino": "Wino",
+    "rcr": "Running",
+    "remdm": "Remdm",
+    **dict.fromkeys(("llada21_quality", "llada21_speed"), "TokenEdit"),
+    "llada22": "Indel",
+    "adablock": "Threshold in AdaBlock",
+    "daedal": "Threshold in Daedal",
+    "slowfast": "Threshold in SlowFast",
+    **dict.fromkeys(("fastdllm_prefix", "fastdllm_dual"), "Threshold by Prefix"),
+    "freecache": "Threshold by FreeCache",
+    "delayed": "Threshold by Delayed",
+    "interval": "Threshold by Interval",
+    "vicinity": "Threshold by Vicinity",
+    **dict.fromkeys(_ON_BLOCKS, "Threshold by BlockCausal"),
+    "flashdlm": "Threshold by FreeCache under Supervisor",
+    "learn2pd": "Learned",
+    "dparallel": "EntropyThreshold",
+    "self_speculative": "SelfSpeculative",
+    "uniform_state": "UniformState",
+    "adaptive": "Adaptive",
+}
+"""By decoder: its policy; its schedule, cache and verifier where those are not the usual ones."""
+
+
+def asked(name: str, options: dict[str, str | int | float | bool]) -> DecodeSpec:
+    """As people write it."""
+    if name in presets.NAMES:
+        lossless = presets.preset(name).lossless
+    else:
+        lossless = catalogue.preset(name).plain
+    kind = Lossless if lossless else Lossy
+    return decoders.parse_decode(spelt(kind(name, tuple(options.items()))))
+
+
+@pytest.mark.parametrize("name", presets.NAMES)
+def test_a_name_leads_to_its_drafter(name: str, tiny_path: Path, tmp_path: Path) -> None:
+    network = Network.load(tiny_path, EXACT)
+    spec = asked(name, dict(options_for(name, network, tiny_path, tmp_path / "drafter")))
+    method = presets.made(spec.method, network, dict(spec.options))
+    try:
+        found = type(method.begin()).__name__
+    finally:
+        method.close()
+    rule = type(method.acceptor).__name__
+    found += f" with {rule}" if rule != "Match" else ""
+    if type(method) is Overlapped:
+        found += f" at the pace of {type(method._pacing).__name__}"
+    assert method.name == name
+    assert found == DRAFTERS[name]
+
+
+@pytest.mark.parametrize("name", catalogue.NAMES)
+def test_a_name_leads_to_its_plugs(name: str) -> None:
+    folder = locate("list-block" if name in _ON_BLOCKS else "list-full")
+    spec = asked(name, dict(GIVEN.get(name, {})))
+    plugs = catalogue.plugs_for(spec.method, load(folder, EXACT).traits, dict(spec.options))
+    found = type(plugs.commit).__name__
+    for word, part, usual in (("in", plugs.schedule, "Fixed"), ("by", plugs.cache, "Whole")):
+        kind = type(part).__name__
+        found += f" {word} {kind}" if kind != usual else ""
+    found += "".join(f" under {type(verifier).__name__}" for verifier in plugs.verifiers)
+    assert found == PLUGS[name]
+
+
+def test_what_is_not_here_is_no_name_and_says_why() -> None:
+    assert not set(presets.NOT_HERE) & {*presets.NAMES, *catalogue.NAMES}
+
+
+_OPTION: Final = r"[^\s`\"'},|;)]+"
+WRITTEN: Final = re.compile(
+    rf'(?:--decode |\bdecode: ?"?)([a-z_0-9]+(?::{_OPTION})?(?:,\w+={_OPTION})*)'
+)
+_OF_SERVERS: Final = ("ngram", "weft")
+"""What vLLM's servers are told, who read it themselves."""
+
+
+def written() -> Iterator[tuple[str, str]]:
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        for found in WRITTEN.findall(path.read_text("utf-8")):
+            if found.partition(":")[0] not in _OF_SERVERS:
+                yield path.relative_to(ROOT).as_posix(), found
+
+
+@pytest.mark.parametrize(("page", "text"), sorted(set(written())))
+def test_what_the_docs_write_is_read(page: str, text: str) -> None:
+    decoders.parse_decode(text)
+
+
+FOR_PROGRAMS: Final = (
+    # one sequence without a server: `decode_alone`
+    "weft.decoding.speculative.alone",
+    "weft.decoding.speculative.loop",
+    "weft.decoding.speculative.network_target",
+    "weft.decoding.speculative.target",
+    # a model that is exact, and has no weights: docs/diffusion.md
+    "weft.decoding.diffusion.oracle",
+    # `spelled_out`: docs/diffusion/guard.md
+    "weft.decoding.diffusion.guard.lookalikes",
+)
+"""Told of in the documentation, for programs that import them."""
+
+
+def test_no_module_is_for_tests_alone() -> None:
+    """From what is not decoding itself, and from the names, every module of it is reached."""
+    imports = {module: set(_imports(path)) for module, path in _modules()}
+    reached = {module for module in imports if not module.startswith("weft.decoding")}
+    reached |= {f"weft.decoding.speculative.methods.{name}" for name in presets.NAMES}
+    reached |= {"weft.decoding.speculative.methods.pass_"}
+    reached |= {f"weft.decoding.diffusion.presets.{name}" for name in catalogue._MODULES}
+    reached |= {f"weft.decoding.speculative.train.{name}" for name in kinds.KINDS.values()}
+    reached |= {f"weft.decoding.diffusion.train.{name}" for name in diffusion_kinds.KINDS.values()}
+    waiting = list(reached & set(imports))
+    while waiting:
+        for name in imports[waiting.pop()]:
+            if name in imports and name not in reached:
+                reached.add(name)
+                waiting.append(name)
+    packages = {module for module, path in _modules() if path.name == "__init__.py"}
+    left = sorted(set(imports) - reached - packages)
+    assert [module for module in left if not module.startswith(FOR_PROGRAMS)] == []
+
+
+def _modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted((ROOT / "weft").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from (one.name for one in names)
+            case ast.ImportFrom(module=str(module), names=names):
+                yield module
+                yield from (f"{module}.{one.name}" for one in names)
+            case ast.Constant(value=str(text)) if text.startswith("weft."):
+                yield text.partition(":")[0]
