@@ -127,7 +127,10 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         (["list", "--out", "x", "--variant", "full", "--data", "x"], "leave --data out"),
         (["list", "--out", "x", "--variant", "full", "--threads", "99999"], "more than the"),
         (["learn2pd", "--out", "x"], "a filter is for one model"),
-        (["learn2pd", "--out", "x", "--model", "list-ar"], "take list-full or list-block"),
+        (
+            ["learn2pd", "--out", "x", "--model", "list-ar"],
+            "list-ar is no diffusion model to learn from",
+        ),
         (["block", "--out", "x", "--model", "list-full", "--threads", "1"], "other words"),
         (["learn2pd", "--out", "x", "--model", "no-such"], "no model 'no-such'"),
         (["list", "--variant", "full"], "--out"),

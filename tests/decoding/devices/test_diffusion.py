@@ -33,7 +33,13 @@ def test_a_decoder_writes_there_what_it_writes_on_the_cpu(
         pytest.skip("no filter comes with this model")
     there = replace(HERE, device=device)
     assert written(there, name, model) == written(HERE, name, model)
-    assert written(replace(there, dtype="auto"), name, model)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_decoder_writes_there_in_half_precision(name: str, device: str) -> None:
+    there = replace(HERE, device=device, dtype="auto")
+    assert all(written(there, name, "list-full"))
 
 
 def test_a_supervisor_is_where_the_model_is(device: str) -> None:
