@@ -129,7 +129,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         (["learn2pd", "--out", "x"], "a filter is for one model"),
         (
             ["learn2pd", "--out", "x", "--model", "list-ar"],
-            "list-ar is no diffusion model to learn from",
+            "list-ar is no diffusion model",
         ),
         (["block", "--out", "x", "--model", "list-full", "--threads", "1"], "other words"),
         (["learn2pd", "--out", "x", "--model", "no-such"], "no model 'no-such'"),

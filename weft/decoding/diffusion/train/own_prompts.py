@@ -31,8 +31,9 @@ _HELD_OUT_EVERY: Final = 10
 class Prompts(Protocol):
     """Where prompts come from."""
 
-    slots: int
-    """That an answer has, unless told otherwise."""
+    @property
+    def slots(self) -> int:
+        """That an answer has, unless told otherwise."""
 
     def drawn(self, count: int, slots: int, chance: np.random.Generator) -> list[Prompt]:
         """`count` of them, or all where there are fewer, whose answers fit into so many slots."""
