@@ -24,6 +24,7 @@ RunId = NewType("RunId", str)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _COUNTS = re.compile(r"\[\d+\]|#\d+|~\d+")
 _ATTEMPT = re.compile(r"~\d+")
+_NUMBER = re.compile(r"(?<=\[)\d+(?=\])|(?<=#)\d+")
 _LAST_STEP = re.compile(r"(/[^/\[#~]+|\[\d+\]|#\d+|~\d+)\Z")
 
 
@@ -66,6 +67,21 @@ def stem(node: NodeId) -> str:
 def in_any_attempt(node: NodeId) -> NodeId:
     """The id without the attempts of what it is inside: the same place, however often tried."""
     return NodeId(_ATTEMPT.sub("", node))
+
+
+def matches(pattern: str, node: str) -> bool:
+    """True when `node`, in whatever attempt, is one that `pattern` stands for.
+
+    `*` is anything but `/`: `first[*]/charge` is the charge of every item.
+    """
+    parts = in_any_attempt(NodeId(pattern)).split("*")
+    found = re.fullmatch("[^/]*".join(map(re.escape, parts)), in_any_attempt(NodeId(node)))
+    return found is not None
+
+
+def pattern_of(node: NodeId) -> str:
+    """The pattern of all instances of `node`: `first[*]/charge` for `first[3]/charge`."""
+    return _NUMBER.sub("*", in_any_attempt(node))
 
 
 def run_id(flow: str, inputs: Mapping[str, object], ordinal: int = 0) -> RunId:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from weft.core.errors import Cancelled, Failure
+from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError
 from weft.core.events import NodeFinished, Outcome
 from weft.core.ids import NodeId
 from weft.engine.admission import Admission
 from weft.engine.commands import ClearTimers, Command, Stop
+from weft.engine.effects import EffectLedger, ended_unsettled, is_unknown, refusal, scopes
 from weft.engine.frontier import Frontier, needed
 from weft.engine.graph import Graph
 from weft.engine.node import Ask
@@ -28,12 +29,15 @@ class Ending:
     `_left`: so many nodes may still be ended, told of and taken in within this step.
     """
 
-    def __init__(self, graph: Graph, options: RunOptions, recall: Recall | None) -> None:
+    def __init__(
+        self, graph: Graph, options: RunOptions, recall: Recall | None, effects: EffectLedger
+    ) -> None:
         self.now = 0.0
         self.open = len(graph.nodes)
         self.out: list[Command] = []
         self.questions: dict[NodeId, Ask] = {}
         self.frontier = Frontier(recall)
+        self._effects = effects
         self._graph = graph
         self._admission = Admission(options)
         self._ended: deque[NodeState] = deque()
@@ -113,3 +117,36 @@ class Ending:
             self.out.append(ClearTimers(state))
         if state.phase is Phase.ASKING:
             self.questions.pop(state.node.id, None)
+
+    def _judged(self, state: NodeState, error: WeftError) -> WeftError:
+        """`error`, or why `state` may not be tried again where a call in it may have acted.
+
+        What a node's own call did is always for a person to judge. What happened inside it is so
+        where something could run again, or ran in its place.
+        """
+        made = list(self._effects.within(state, self.states))
+        if isinstance(error, EffectUnknown):
+            if not made:  # the node's code knows it from elsewhere
+                self._effects.open(state.node.id, state.node.kind)
+            return error
+        policy, chooses = state.node.policy, self._effects.is_decider(state.node.id)
+        again = chooses or policy.retry is not None or policy.fallback is not None
+        own = next((call for call, maker in made if again or maker is state), None)
+        return error if own is None else refusal(own, error.failure())
+
+    def _unknown_inside(self, state: NodeState) -> EffectUnknown | None:
+        """Why `state` may start nothing more: a call of a node inside it, which has ended."""
+        call = ended_unsettled(self._effects.within(state, self.states))
+        if call is None:
+            return None
+        outcome = self.states[call.node].outcome
+        failure = None if outcome is None else outcome.failure
+        if failure is not None and is_unknown(failure):
+            return EffectUnknown(failure.message, hint=failure.hint)
+        return refusal(call, failure)
+
+    def _idle(self, state: NodeState) -> list[NodeState]:
+        """What is inside `state` and has no call under way, nor holds one, that may act."""
+        made = self._effects.within(state, self.states)
+        acting = {scope for _, maker in made for scope in scopes(maker)}
+        return [inside for inside in state.inside() if inside not in acting]

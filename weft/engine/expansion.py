@@ -13,6 +13,7 @@ from weft.core.errors import Failure, NodeLimit, RunError, WeftError, convert
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
 from weft.engine.checks import check_growth, checking
+from weft.engine.effects import EffectLedger
 from weft.engine.ending import Ending
 from weft.engine.frontier import Decided
 from weft.engine.graph import Graph, grew, ranking
@@ -34,8 +35,10 @@ class Expansion(Ending):
     ends or repeats the node that appends them ends that too.
     """
 
-    def __init__(self, graph: Graph, options: RunOptions, recall: Recall | None) -> None:
-        super().__init__(graph, options, recall)
+    def __init__(
+        self, graph: Graph, options: RunOptions, recall: Recall | None, effects: EffectLedger
+    ) -> None:
+        super().__init__(graph, options, recall, effects)
         self._recall = recall
         self._expansions: deque[tuple[NodeState, int, _Steps]] = deque()
         self._most = options.max_nodes
@@ -68,6 +71,7 @@ class Expansion(Ending):
         self.check_room(parent, len(nodes))
         longest = finish(self._checked(parent, nodes))
         self.out.append(grew(parent.node.id, nodes, None, self.now))
+        self._effects.decides(parent.node.id)
         added = self._enter(parent, nodes, longest)
         self._decide(self.frontier.decide(added, [self.frontier.connect(each) for each in added]))
 
@@ -112,6 +116,11 @@ class Expansion(Ending):
                 self._come_to(state, end, by_name=True)
 
     def _begin_expansion(self, state: NodeState, grow: Grow) -> None:
+        if (unknown := self._unknown_inside(state)) is not None:
+            self.attempt_failed(state, unknown)
+            return
+        if state.via:
+            self._effects.decides(state.node.id)
         self._expansions.append((state, state.epoch, self._expand(state, grow)))
         if len(self._expansions) == 1:
             self._expand_on()

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from weft.core.errors import Cancelled, Failure, WeftError
+from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError
 from weft.core.events import (
     HumanAnswered,
     HumanAsked,
@@ -29,6 +29,7 @@ from weft.engine import stand_in
 from weft.engine.backoff import delay_s
 from weft.engine.commands import Command, Look, Looked, SetTimer, Start
 from weft.engine.delivery import inputs, joined
+from weft.engine.effects import EffectLedger
 from weft.engine.expansion import Expansion
 from weft.engine.frontier import Decided
 from weft.engine.graph import Graph
@@ -50,8 +51,10 @@ class Lifecycle(Expansion):
     in the next: see `renew` and `busy`.
     """
 
-    def __init__(self, graph: Graph, options: RunOptions, recall: Recall | None) -> None:
-        super().__init__(graph, options, recall)
+    def __init__(
+        self, graph: Graph, options: RunOptions, recall: Recall | None, effects: EffectLedger
+    ) -> None:
+        super().__init__(graph, options, recall, effects)
         self.ledger = Ledger(options.limit, 0.0)
         self._seed = options.seed
         self._asked: Counter[tuple[NodeId, int]] = Counter()
@@ -185,7 +188,8 @@ class Lifecycle(Expansion):
         if policy.spends and (closed := self.ledger.closed(state)) is not None:
             self._admission.give(state)
             failure = stand_in.spent(closed)
-            self._settle_for(state, stand_in.for_budget(state, failure), failure)
+            instead = None if self._effects.undecided_in(state.node.id) else policy.degrade
+            self._settle_for(state, stand_in.for_budget(state, failure, instead), failure)
             return
         if policy.limit is not None and (account := self.ledger.open(state, self.now)):
             self.watch_seconds(account)
@@ -259,6 +263,8 @@ class Lifecycle(Expansion):
                 verdict = growth.count.arrive(child.node.id, child.outcome)
                 if verdict is not None:
                     self._joined(parent, growth, verdict)
+        if parent.phase is Phase.RUNNING and (unknown := self._unknown_inside(parent)) is not None:
+            self._end_unknown(parent, unknown)
         if parent.open == 0 and parent.held is not None:
             self._release(parent, *parent.held)
 
@@ -320,6 +326,7 @@ class Lifecycle(Expansion):
     def attempt_failed(self, state: NodeState, error: WeftError) -> None:
         """One attempt failed: try again, let something stand in, or give up."""
         self._admission.give(state)
+        error = self._judged(state, error)
         self.cancel(state.inside(), error.failure())
         self._clear(state)
         if state.account is not None:
@@ -334,6 +341,15 @@ class Lifecycle(Expansion):
             self.out.append(SetTimer(state, state.epoch, "retry", delay))
         else:
             self._give_up(state, error.failure())
+
+    # -- effects -----------------------------------------------------------------------------
+
+    def _end_unknown(self, state: NodeState, error: EffectUnknown) -> None:
+        """End `state`, whose work decides what to call next, as soon as calls under way have."""
+        self.stop(state)
+        self._admission.give(state)
+        self.cancel(self._idle(state), error.failure())
+        self._hold(state, None, error)
 
     def _give_up(self, state: NodeState, failure: Failure) -> None:
         self._settle_for(state, stand_in.for_failure(state, failure), failure)

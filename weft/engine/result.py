@@ -11,6 +11,7 @@ from weft.core.events import Outcome, RunStatus
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
 from weft.engine.absorption import absorbed, redone
+from weft.engine.effects import UnsettledEffect
 from weft.engine.scheduler import Scheduler
 from weft.engine.state import NodeState
 
@@ -28,7 +29,8 @@ class RunResult:
                 cancelled   somebody cancelled it
     `reasons` says in sentences what kept the run from plain success. `leaked` names nodes whose
     code did not react to its cancellation within the grace period, `missed` those that failed, or
-    that somebody cancelled by name, and that the run did not get over.
+    that somebody cancelled by name, and that the run did not get over. `unsettled`: calls that must
+    not be repeated and that a person has to judge, also of nodes that something stood in for.
     """
 
     run: RunId
@@ -39,6 +41,7 @@ class RunResult:
     reasons: tuple[str, ...] = ()
     leaked: tuple[NodeId, ...] = field(default=())
     missed: tuple[NodeId, ...] = ()
+    unsettled: tuple[UnsettledEffect, ...] = ()
 
     def value(self, node: str) -> object:
         """The value of `node`. Raises `UnknownReference` when it has none, saying why."""
@@ -92,14 +95,15 @@ def conclude(
     complaints: Sequence[str],
     wall_s: float,
     leaked: tuple[NodeId, ...],
+    unsettled: tuple[UnsettledEffect, ...] = (),
 ) -> RunResult:
     """The end of the run that `scheduler` has brought to its end."""
     states = scheduler.states
     status, said, missed = verdict(states, keep, scheduler.ended_by)
-    said = [*scheduler.reasons, *said, *complaints]
+    said = [*scheduler.reasons, *said, *map(str, unsettled), *complaints]
     if leaked:
         said.append(f"still running after cancellation: {', '.join(leaked)}")
     ended = {node: state.outcome for node, state in states.items() if state.outcome is not None}
     reasons = tuple(dict.fromkeys(said))
     usage = scheduler.usage
-    return RunResult(run, status, ended, usage, wall_s, reasons, leaked, tuple(missed))
+    return RunResult(run, status, ended, usage, wall_s, reasons, leaked, tuple(missed), unsettled)

@@ -46,10 +46,10 @@ from weft.engine.commands import (
 )
 from weft.engine.context import Context
 from weft.engine.digest import look_up
+from weft.engine.effects import EFFECTS, EffectLedger, enter
 from weft.engine.graph import Graph
 from weft.engine.node import Ask, Cache
 from weft.engine.options import RunOptions
-from weft.engine.place import PLACE, Place
 from weft.engine.recall import NOTHING, Recall
 from weft.engine.recorder import Recorder
 from weft.engine.result import RunResult, conclude
@@ -69,8 +69,8 @@ class Run(RunHost):
     `redact` gives what of an event may leave the run, in order; listeners and recorder are told
     nothing else. `listeners` get every event at once, in order; one that raises is told no more,
     and the result says so. `store` serves nodes that have a cache policy. `recorder` keeps what
-    happens; `recall` has what earlier parts of the run came to, or another run: that is not done
-    again.
+    happens; `recall` has what earlier parts of the run, or another run, came to: that is not done
+    again. `effects`: see there.
     """
 
     def __init__(
@@ -85,7 +85,9 @@ class Run(RunHost):
         recall: Recall | None = None,
         recorder: Recorder | None = None,
         redact: Callable[[Event], Iterable[Record]] | None = None,
+        effects: EffectLedger | None = None,
     ) -> None:
+        self._effects = effects or EffectLedger()
         self._graph = graph
         self._options = options
         self._clock = clock or SystemClock()
@@ -94,7 +96,7 @@ class Run(RunHost):
         self._recall = recall or (None if recorder is None else NOTHING)
         self._recorder = recorder
         self._redact = redact
-        scheduler = Scheduler(graph, options, self._recall, slice_nodes=SLICE)
+        scheduler = Scheduler(graph, options, self._recall, self._effects, slice_nodes=SLICE)
         super().__init__(run or run_id(graph.name, {}), graph.name, scheduler)
         self._inbox: list[Signal] = []
         self._turn_is_due = False
@@ -115,6 +117,7 @@ class Run(RunHost):
             raise InternalError(f"{self.id} is already under way; a Run runs once")
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
+        self._around = EFFECTS.get()
         self._done: asyncio.Future[None] = self._loop.create_future()
         self._started_s = self._clock.now() - (self._recall.elapsed_s if self._recall else 0.0)
         self._begun = True
@@ -256,8 +259,7 @@ class Run(RunHost):
     async def _attempt(self, start: Start) -> None:
         state, epoch, work, argument = start
         signal: Signal
-        if self._recall is not None:
-            PLACE.set(Place(state.node.id, state.attempt))
+        enter(self._effects, state, self._around, recorded=self._recall is not None)
         try:
             doing = work(Context(self, state, epoch), argument)
             if self._recorder is not None:
@@ -375,7 +377,8 @@ class Run(RunHost):
         if self._recorder is not None and self._recorder.lost is not None:
             complaints.append(self._recorder.lost.message)
         kept = self._graph.keep
-        end = conclude(self.id, self._scheduler, kept, complaints, self.elapsed_s, leaked)
+        ended = (complaints, self.elapsed_s, leaked, self._effects.unsettled)
+        end = conclude(self.id, self._scheduler, kept, *ended)
         told = (end.status, end.usage, end.reasons, end.wall_s, leaked, end.missed)
         self.emit(RunFinished(*told))
         self._audience.close()  # what still runs is heard no more

@@ -34,6 +34,7 @@ from weft.engine.commands import (
     Signal,
     declared_order,
 )
+from weft.engine.effects import EffectLedger
 from weft.engine.graph import Graph
 from weft.engine.lifecycle import Lifecycle
 from weft.engine.node import Ask, Node
@@ -61,6 +62,7 @@ class Scheduler:
         graph: Graph,
         options: RunOptions,
         recall: Recall | None = None,
+        effects: EffectLedger | None = None,
         *,
         slice_nodes: float = UNLIMITED,
     ) -> None:
@@ -72,7 +74,7 @@ class Scheduler:
         self._options = options
         self._slice = slice_nodes
         self._signals: deque[Signal] = deque()
-        self._nodes = Lifecycle(graph, options, recall)
+        self._nodes = Lifecycle(graph, options, recall, effects or EffectLedger())
         self._outlook = Outlook(self._nodes.frontier, self._nodes.ledger)
 
     @property

@@ -12,14 +12,18 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
-from weft.core.calls import CallEvent
+from weft.core.calls import CallEvent, ToolCalled, ToolReturned
 from weft.core.errors import RunExists
-from weft.core.ids import NodeId, RunId, run_id
+from weft.core.events import GraphGrew, NodeRerouted
+from weft.core.ids import NodeId, RunId, matches, run_id
 from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Claim, Journal, Letter, Record, RunHeader
 from weft.core.secrets import SecretFilter
 from weft.engine.cassette import CallLog, Confirmation, Redactor
+from weft.engine.cassette.memory import OnceMemory
+from weft.engine.cassette.once import has_acted, stands_open
+from weft.engine.effects import EffectLedger, UnsettledEffect
 from weft.engine.recall import NOTHING, Recall
 from weft.engine.recorder import Recorder
 from weft.workflow.border import BorderModels, RecordingBorder, recorded_models
@@ -47,6 +51,7 @@ class Past:
     `notes`: what a new run's record says beside. `own`: a journal that is closed with the run.
     `digests`: of the kind that the record of `recall` has.
     `unsure` as in `Losses`.
+    `gone`: nodes that the workflow had and no longer has.
     """
 
     recall: Recall
@@ -59,6 +64,31 @@ class Past:
     own: Journal | None = None
     digests: SourceDigests | None = None
     unsure: bool = False
+    gone: frozenset[str] = frozenset()
+
+    def effects(self) -> EffectLedger:
+        """The run's calls that must not be repeated, with those of its earlier parts."""
+        memory = OnceMemory()
+        for record in self.records:
+            if isinstance(record, ToolCalled | ToolReturned):
+                memory.add(record)
+        acted = [known for known in memory.everything() if has_acted(known)]
+        words = [where.partition("@")[0] for where in self.confirmed]
+        undecided = [
+            UnsettledEffect(known.called.node, known.called.tool)
+            for known in acted
+            if isinstance(known.called, ToolCalled)
+            and stands_open(known)
+            and not any(matches(word, known.called.node) for word in words)
+        ]
+        deciders = [
+            record.parent if isinstance(record, GraphGrew) else record.node
+            for record in self.records
+            if (isinstance(record, GraphGrew) and record.results is None)
+            or (isinstance(record, NodeRerouted) and record.instead)
+        ]
+        makers = (known.called.node for known in acted)
+        return EffectLedger(makers, undecided, deciders=deciders, guarded=True)
 
 
 class Recording:
@@ -136,6 +166,7 @@ class Recording:
             self._write,
             past=past.records,
             confirmed=past.confirmed,
+            gone=past.gone,
             redactor=self._redactor,
             log=log,
             unsure=past.unsure,

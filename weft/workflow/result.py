@@ -11,6 +11,7 @@ from weft.core.events import Outcome, RunStatus
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
 from weft.engine import RunResult
+from weft.engine.effects import UnsettledEffect
 from weft.workflow.document import Document
 from weft.workflow.expressions import value_template
 
@@ -23,6 +24,8 @@ class FlowResult:
     missing    for every other output, why it is not there
     outcomes   how every node ended, those that were made on the way too
     status     succeeded, partial, failed or cancelled; `reasons` say why in sentences
+    unsettled  calls that must not be repeated and that a person has to judge, also of nodes that
+               something stood in for
     """
 
     run: RunId
@@ -34,6 +37,7 @@ class FlowResult:
     wall_s: float
     reasons: tuple[str, ...] = ()
     leaked: tuple[NodeId, ...] = field(default=())
+    unsettled: tuple[UnsettledEffect, ...] = ()
 
     @classmethod
     def of(
@@ -50,6 +54,7 @@ class FlowResult:
             result.wall_s,
             result.reasons,
             result.leaked,
+            result.unsettled,
         )
 
     @property

@@ -13,9 +13,10 @@ from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import ModelClient
 from weft.engine import Ask, Graph, Run
 from weft.engine.cassette import RecordRedactor
+from weft.engine.effects import EffectLedger
 from weft.planner.routing import History
 from weft.reasoning.thought import Thought
-from weft.workflow.border import Stage
+from weft.workflow.border import Stage, unrecorded_border
 from weft.workflow.check.types import Types
 from weft.workflow.compile import Compiler, Names, Services
 from weft.workflow.compile.compiler import kept
@@ -85,6 +86,8 @@ class FlowRun:
             if self._recording is not None:
                 given = settings.models if isinstance(settings.models, Mapping) else ()
                 models = self._recording.put_between(self._tools, models, given, self._log)
+            elif stage is None:
+                self._tools.put(unrecorded_border(unit.document.name))
             remembers = self._recording is not None or past is not None
             self._run = self._prepared(unit, settings, models, past, digests if remembers else None)
         except BaseException:
@@ -118,6 +121,7 @@ class FlowRun:
             recall=None if past is None else past.recall,
             recorder=None if recording is None else recording.recorder,
             redact=self._redact,
+            effects=EffectLedger(guarded=True) if past is None else past.effects(),
         )
 
     def _listeners(self, settings: RunSettings) -> list[Listener]:

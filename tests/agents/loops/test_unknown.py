@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from weft.agents.agent import Observation
 from weft.agents.loops.call import Call, call_all
-from weft.agents.loops.unknown import stop_at_unknown
 from weft.core.errors import EffectUnknown, Failure, ToolRaised
 from weft.core.events import Outcome
 from weft.core.fakes import FakeClock, FakeTools
@@ -41,13 +39,3 @@ def test_a_round_of_calls_ends_there(amount: int, ends: str) -> None:
         assert outcome.failure == Failure(
             "EffectUnknown", "nobody knows whether pay was carried out", "run", False, "find out"
         )
-
-
-def test_other_ends_are_observations() -> None:
-    failed = Outcome("failed", failure=Failure("ToolRaised", "no"))
-    stop_at_unknown(
-        [Observation(1, "pay", {}, failed), Observation(2, "pay", {}, Outcome("skipped"))]
-    )
-    unknown = Outcome("failed", failure=Failure("EffectUnknown", "who knows"))
-    with pytest.raises(EffectUnknown, match="who knows"):
-        stop_at_unknown([Observation(1, "pay", {}, failed), Observation(2, "pay", {}, unknown)])

@@ -267,6 +267,18 @@ class Till:
         return "paid"
 
 
+def test_a_default_that_is_no_list_stands_in_for_a_map_in_later_parts_too() -> None:
+    def search(query: str) -> str:
+        raise ToolRaised(f"no {query}")
+
+    nodes = """\
+  a: {map: [1], as: it, default: null, do: {tool: search, with: {query: "{{ it }}"}}}
+  end: {ask: "Well?"}"""
+    house, flow = House(search=search), loads(nodes, 'a: "{{ a }} {{ end }}"')
+    house.left(flow, 1.0)
+    assert house.resume(flow, {"end": "so"}).outputs == {"a": "null so"}
+
+
 def test_a_run_is_found_by_the_beginning_of_its_id() -> None:
     house = House()
     for topic in ("tea", "salt"):

@@ -9,6 +9,7 @@ from weft.agents.agent import AgentOptions, Answer
 from weft.agents.loops.fitting import check_schema
 from weft.core.ports import ModelClient, ToolRunner
 from weft.engine import Inputs, NodeContext, Work
+from weft.engine.cassette import GuardedTools
 
 _OPTIONS = AgentOptions()
 
@@ -26,7 +27,7 @@ class LoopAgent(ABC):
     ) -> None:
         if options.schema is not None:
             check_schema(options.schema)
-        self.tools = tools
+        self.tools = GuardedTools(tools)
         self.model = model
         self.options = options
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from weft.agents.agent import Observation
 from weft.agents.loops.excerpt import excerpt, text_of
-from weft.agents.loops.unknown import stop_at_unknown
 from weft.agents.slots import resource_of
 from weft.agents.tools import tool_logs
 from weft.core.errors import AgentError, ToolArgumentError
@@ -40,9 +39,10 @@ async def call_all(
     """Make all `calls` in parallel; what each came to, in their order.
 
     The node `name` inside the scope of `context` holds one node per call (`s3` for number 3). A
-    call that fails is an observation and no failure of the run.
+    call that fails is an observation and no failure of the run; but where nobody knows whether one
+    was carried out that must not be repeated, the run ends the node (see `weft.engine.effects`).
 
-    Raises: `AgentError` when the calls could not be made at all; what `stop_at_unknown` raises.
+    Raises: `AgentError` when the calls could not be made at all.
     """
     place = inside(context.scope, name)
     nodes = tuple(
@@ -67,12 +67,10 @@ async def call_all(
     outcome = await context.outcome(place)
     if not outcome.ok:
         raise AgentError(f"no call was made: {outcome.failure or outcome.status}", node=place)
-    observed = tuple(
+    return tuple(
         Observation(call.number, call.tool, call.arguments, end)
         for call, end in zip(calls, outcome.value, strict=True)
     )
-    stop_at_unknown(observed)
-    return observed
 
 
 def calling(tools: ToolRunner, call: Call) -> Work:

@@ -24,6 +24,7 @@ from weft.core.ids import NodeId, inside
 from weft.core.ports import ModelClient, Sampling, ToolRunner
 from weft.core.values import Message
 from weft.engine import Edge, Inputs, Node, NodeContext, Policy, Work, best_effort
+from weft.engine.cassette import GuardedTools
 from weft.planner.carried import Carried, carry, promised
 from weft.planner.compile import step_node
 from weft.planner.mending import mending
@@ -67,7 +68,7 @@ class CompilerAgent:
         joiner: Decides | None = None,
     ) -> None:
         sampling = Sampling(options.max_tokens, options.temperature)
-        self.tools = tools
+        self.tools = GuardedTools(tools)
         self.model = model
         self.options = options
         self.planner = planner or Planner(model, constrain=options.constrain, sampling=sampling)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from weft.agents.agent import Observation
 from weft.agents.loops.ledger import Entry, Ledger
-from weft.agents.loops.unknown import stop_at_unknown
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
 from weft.engine import NodeContext
@@ -25,8 +24,6 @@ async def observed(
 
     A result that was taken over from an earlier call is marked `via="cache"`. A step without a
     call, or that went wrong for another reason than its calls, is an observation of its own.
-
-    Raises: what `stop_at_unknown` raises.
     """
     found: list[Observation] = []
     for number, step in sorted(steps.items()):
@@ -36,7 +33,6 @@ async def observed(
         if not calls or (not outcomes[number].ok and all(call.outcome.ok for call in calls)):
             arguments = {name: as_text(value) for name, value in step.arguments.items()}
             found.append(Observation(number, step.tool, arguments, outcomes[number]))
-    stop_at_unknown(found)
     return tuple(found)
 
 

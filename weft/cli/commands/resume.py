@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from weft.cli.session import Wishes
     from weft.core.ports.journal import Journal
     from weft.engine.cassette import Confirmation
+    from weft.workflow.runs.changed import Changes
     from weft.workflow.runs.resume import Taken
 
 HELP = f"""Go on with a run: what is finished is not done again.
@@ -36,7 +37,8 @@ tried again. Inputs and settings are those it was started with.
 
 A workflow that has changed since is refused, and the change shown node by node; --accept-changes
 goes on with it, and keeps what is the same. A tool whose effect is `once` is not called again where
-nobody knows whether it was carried out: find out, and say so with --confirm.
+nobody knows whether it was carried out, nor where its call was made with other inputs: find out,
+and say so with --confirm. NODE may be a pattern: 'first[*]/charge=repeat'.
 
 \b
 Exit status:
@@ -54,7 +56,7 @@ def resume(
         list[str] | None,
         typer.Option(
             metavar="NODE=WORD",
-            help="Of a call that nobody knows the end of: done (or done:JSON, with its result), or "
+            help="Of a call that must not be repeated: done (or done:JSON, with its result), or "
             "repeat. Repeat the option for more.",
         ),
     ] = None,
@@ -97,9 +99,11 @@ def resume(
                     opened, run, file=file, accept_changes=accept_changes, confirmed=confirmed
                 )
             except WorkflowChanged as error:
-                _show(error)
+                _show(error.changes)
                 raise
             print_losses(stderr(), taken.story.losses)
+            if any(node.may_act_twice for node in taken.changes.nodes):
+                _show(taken.changes)
             code = _resumed(taken, opened, wishes)
     raise typer.Exit(code)
 
@@ -123,14 +127,12 @@ def _resumed(taken: Taken, journal: Journal, wishes: Wishes) -> ExitCode:
         taken.release()
 
 
-def _show(error: Exception) -> None:
-    """The change that a run is refused for."""
+def _show(changes: Changes) -> None:
+    """The change that a run is refused for, or that may have calls act twice."""
     from weft.cli.console import stderr
     from weft.cli.runs.changes import print_changes
-    from weft.workflow.runs.resume import WorkflowChanged
 
-    assert isinstance(error, WorkflowChanged)
-    print_changes(stderr(), error.changes)
+    print_changes(stderr(), changes)
 
 
 def _confirmation(word: str) -> Confirmation:

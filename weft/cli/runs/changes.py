@@ -35,7 +35,20 @@ def print_changes(console: Console, changes: Changes) -> None:
     if changes.outputs:
         table.add_row(Text("(outputs)", "dim"), Text("changed", _STYLES["changed"]), "")
     console.print(table)
+    for node in changes.nodes:
+        if node.may_act_twice:
+            console.print(Text(_twice(node), "bold red"), soft_wrap=True)
     console.print()
+
+
+def _twice(node: NodeChange) -> str:
+    """What is said of calls that would act a second time if their inputs have changed."""
+    made = f"{clean(node.node)}: {amount(node.acted, 'call')} made that must not be repeated"
+    if node.verdict == "gone":
+        return f"{made}; the same call of another node would act twice, and needs --confirm there"
+    word = clean(node.pattern)
+    said = f"--confirm '{word}=done' keeps what was done, '{word}=repeat' calls again"
+    return f"{made}; with other inputs it would act twice: {said}"
 
 
 def _fate(node: NodeChange) -> Text:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from weft.cli.text import clean, one_line
 from weft.cli.values import plain
+from weft.core.ids import matches, pattern_of
 from weft.engine.cassette import OnceCall
 
 _STYLES = {"done": "green", "not done": "yellow", "unknown": "bold red"}
@@ -45,6 +46,10 @@ def print_effects(console: Console, calls: Sequence[OnceCall], run: str) -> None
             f"find out, then: weft resume {run} --confirm {node}=done, or {node}=repeat",
             soft_wrap=True,
         )
+        pattern = clean(pattern_of(unknown.node))
+        alike = [c for c in calls if c.done == "unknown" and matches(pattern, c.node)]
+        if len(alike) > 1:
+            console.print(f"all {len(alike)} at once: --confirm '{pattern}=done'", soft_wrap=True)
     console.print()
 
 

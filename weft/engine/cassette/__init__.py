@@ -8,6 +8,7 @@ from weft.engine.cassette.book import CallBook, CallIds, Confirmation, Known
 from weft.engine.cassette.cassette import Cassette
 from weft.engine.cassette.client import RecordingClient
 from weft.engine.cassette.drift import Drift
+from weft.engine.cassette.guard import GuardedTools
 from weft.engine.cassette.kept import RecordRedactor
 from weft.engine.cassette.log import CallLog
 from weft.engine.cassette.once import OnceCall, once_calls
@@ -21,6 +22,7 @@ __all__ = [
     "Cassette",
     "Confirmation",
     "Drift",
+    "GuardedTools",
     "Known",
     "OnceCall",
     "Player",

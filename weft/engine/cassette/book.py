@@ -86,6 +86,10 @@ class CallBook(Protocol):
         """What is secret in this run; whoever reads `write` redacts."""
 
     @property
+    def kept(self) -> bool:
+        """Whether what is written is kept; else it holds for as long as the process lives."""
+
+    @property
     def now_s(self) -> float:
         """Seconds of the run, those of its earlier parts included."""
 
@@ -98,6 +102,15 @@ class CallBook(Protocol):
     @property
     def unsure(self) -> bool:
         """Whether a call that must not be repeated may have been made without being known."""
+
+    def replaced(self, place: Place, call: CallId) -> Known | None:
+        """A call that acted here in another attempt or part, and that this attempt has not made.
+
+        It must not be repeated, and `call`, which nobody has made before, may be the same intent.
+        """
+
+    def superseded(self, place: Place, call: CallId) -> bool:
+        """Whether another call has acted since this one did nothing, chosen in its place."""
 
     def confirmed(self, node: NodeId, call: CallId) -> Confirmation | None:
         """What a person said of a call whose end nobody knows."""

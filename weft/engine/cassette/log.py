@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from typing import Any, get_args
 
 from weft.core.calls import CallEvent, CallId, ModelTold, ToolsListed
 from weft.core.codec import opaque_in
 from weft.core.events import NodeFinished, NodeStarted, RunFinished
-from weft.core.ids import NodeId, RunId, in_any_attempt
+from weft.core.ids import NodeId, RunId, in_any_attempt, matches, stem
 from weft.core.ports.journal import Record
 from weft.core.redaction import Redactor
 from weft.engine.cassette.book import CallIds, Confirmation, Known
 from weft.engine.cassette.digest import canonical_text
 from weft.engine.cassette.memory import CallMemory, OnceMemory
+from weft.engine.cassette.once import has_acted
+from weft.engine.effects import share_decider
 from weft.engine.place import Place
 
 Write = Callable[[CallEvent, bool], Awaitable[None]]
@@ -23,9 +25,13 @@ Write = Callable[[CallEvent, bool], Awaitable[None]]
 class CallLog:
     """Implements `CallBook` over `write`, which takes an event and whether it has to be durable.
 
+    Without `write` nothing is kept: what must not be repeated is known to this process alone.
+
     now_s      seconds of the run
     past       the records of its earlier parts, redacted as they are kept
-    confirmed  what a person says of calls that nobody knows the end of, by node, or as `NODE@CALL`
+    confirmed  what a person says of calls that nobody knows the end of, by node, by a
+               pattern of nodes, or as `NODE@CALL`
+    gone       nodes that the program had in earlier parts and no longer has, without their counts
     log        shows people a line about a node
     unsure     the record has lost calls that nobody knows
     """
@@ -34,10 +40,11 @@ class CallLog:
         self,
         run: RunId,
         now_s: Callable[[], float],
-        write: Write,
+        write: Write | None,
         *,
         past: Iterable[Record] = (),
         confirmed: Mapping[str, Confirmation] | None = None,
+        gone: Container[str] = (),
         redactor: Redactor | None = None,
         log: Callable[[NodeId, str], None] | None = None,
         unsure: bool = False,
@@ -47,12 +54,14 @@ class CallLog:
         self._now_s = now_s
         self._write = write
         self._confirmed = {_anywhere(where): said for where, said in (confirmed or {}).items()}
+        self._gone = gone
         self._redactor = redactor or Redactor()
         self._log = log
         self._ids = CallIds()
         self._past = CallMemory()
         self._once = OnceMemory()
         self._past_once = OnceMemory()
+        self._asked: dict[Place, set[CallId]] = {}
         self._told: set[str] = set()
         self._unrecalled: set[NodeId] = set()
         self._recalled: set[tuple[NodeId, int, CallId]] = set()
@@ -74,6 +83,10 @@ class CallLog:
     @property
     def unsure(self) -> bool:
         return self._unsure
+
+    @property
+    def kept(self) -> bool:
+        return self._write is not None
 
     @property
     def now_s(self) -> float:
@@ -99,11 +112,43 @@ class CallLog:
             self._recalled.add((node, 0, call))
         return self._redactor.restore(found)
 
+    def replaced(self, place: Place, call: CallId) -> Known | None:
+        asked = self._asked.setdefault(place, set())
+        asked.add(call)
+        here = {known.called.call: known for known in self._once.at(place.node)}
+        for known in (*self._past_once.at(place.node), *here.values()):
+            made = known.called
+            again = made.call in asked or known is not here.get(made.call, known)
+            ours = made.call in here and (made.node, made.attempt) == (place.node, place.attempt)
+            if not again and not ours and has_acted(known):
+                return self._redactor.restore(known)
+        return self._redactor.restore(self._moved(call))
+
+    def superseded(self, place: Place, call: CallId) -> bool:
+        here = self._once.find(place.node, call)
+        if here is not None and here.called.node == place.node:
+            return False  # the node tries again, and nobody has chosen another since
+        past = () if here is not None else self._past_once.since(place.node, call)
+        others = (*past, *self._once.since(place.node, call))
+        return any(has_acted(o) and share_decider(place.node, o.called.node) for o in others)
+
+    def _moved(self, call: CallId) -> Known | None:
+        """The same call of a node that is gone: the program has moved it."""
+        content = call.partition("#")[0]
+        for known in self._past_once.everything():
+            made = known.called
+            if made.call.partition("#")[0] == content and stem(made.node) in self._gone:
+                return known if has_acted(known) else None
+        return None
+
     def confirmed(self, node: NodeId, call: CallId) -> Confirmation | None:
         if self._once.find(node, call) is not None:
             return None  # what was said is about an earlier call
         place = in_any_attempt(node)
-        return self._confirmed.get(f"{place}@{call}") or self._confirmed.get(place)
+        said = self._confirmed.get(f"{place}@{call}") or self._confirmed.get(place)
+        patterns = (where for where in self._confirmed if "*" in where)
+        found = next((where for where in patterns if matches(where, node)), None)
+        return said if said is not None or found is None else self._confirmed[found]
 
     def told(self, model: str, question: tuple[Any, ...]) -> bool:
         asked = hashlib.sha256(
@@ -120,7 +165,8 @@ class CallLog:
 
     async def write(self, event: CallEvent, durable: bool = False) -> None:
         self._once.add(event)
-        await self._write(event, durable)
+        if self._write is not None:
+            await self._write(event, durable)
 
     def _remember(self, record: Record) -> None:
         if isinstance(record, NodeStarted):

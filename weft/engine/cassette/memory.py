@@ -80,11 +80,19 @@ class OnceMemory:
 
     def __init__(self) -> None:
         self._calls: dict[tuple[NodeId, CallId], Known] = {}
+        self._places: dict[NodeId, list[CallId]] = {}
+        self._order: dict[tuple[NodeId, CallId], int] = {}
+        self._made = 0
 
     def add(self, event: CallEvent) -> None:
         """Take the next event, in order."""
         if isinstance(event, ToolCalled) and event.effect == "once":
-            self._calls[in_any_attempt(event.node), event.call] = Known(event)
+            node = in_any_attempt(event.node)
+            if (node, event.call) not in self._calls:
+                self._places.setdefault(node, []).append(event.call)
+            self._calls[node, event.call] = Known(event)
+            self._made += 1
+            self._order[node, event.call] = self._made
         elif isinstance(event, ToolReturned):
             place = in_any_attempt(event.node), event.call
             if place in self._calls:
@@ -93,6 +101,16 @@ class OnceMemory:
     def find(self, node: NodeId, call: CallId) -> Known | None:
         """What is known of a call."""
         return self._calls.get((in_any_attempt(node), call))
+
+    def at(self, node: NodeId) -> Iterator[Known]:
+        """Those of a node, in the order in which each was first made."""
+        place = in_any_attempt(node)
+        return (self._calls[place, call] for call in self._places.get(place, ()))
+
+    def since(self, node: NodeId, call: CallId) -> Iterator[Known]:
+        """Those that were last made after a call was; all of them where that was never made."""
+        made = self._order.get((in_any_attempt(node), call), -1)
+        return (known for place, known in self._calls.items() if self._order[place] > made)
 
     def everything(self) -> Iterator[Known]:
         """All of them, in the order in which each was first made."""

@@ -22,6 +22,8 @@ from weft.core.redaction import Redactor
 from weft.engine.cassette.book import CallBook, Confirmation, Known
 from weft.engine.cassette.failure import raised
 from weft.engine.cassette.memory import OnceMemory
+from weft.engine.effects import carried_out
+from weft.engine.place import Place
 
 _NOT_BEGUN: Final = (NotDone, ToolArgumentError, ToolNotFound, BuildError)
 
@@ -61,27 +63,66 @@ def once_calls(records: Iterable[Record]) -> tuple[OnceCall, ...]:
     return tuple(sorted(map(_told, memory.everything()), key=lambda call: call.at_s))
 
 
-def settled(book: CallBook, node: NodeId, call: CallId, name: str) -> Known | Confirmation | None:
+def settled(book: CallBook, place: Place, call: CallId, name: str) -> Known | Confirmation | None:
     """What stands for making the call: its known end, or a person's word; None: it may be made.
 
-    Raises: `EffectUnknown` where nobody knows its end.
+    Raises: `EffectUnknown` where nobody knows its end, or where another call was made here before
+    and this one would act a second time.
     """
-    known = book.once(node, call)
-    if known is None and book.unsure and (said := book.confirmed(node, call)) is None:
+    node = place.node
+    known, other = book.once(node, call), book.replaced(place, call)
+    if known is not None:
+        if _done(known) == "not done" and book.superseded(place, call):
+            return known  # it did nothing, and does nothing now
+        return _stands_for(book, node, call, name, known)
+    if other is None and book.unsure:
+        return _lost(book, node, call, name)
+    if other is None:
+        return None
+    said = book.confirmed(node, call)
+    if said is None:
+        raise replaced(node, name)
+    if said.kind == "repeat":
+        return None
+    assert other.ended is None or isinstance(other.ended, ToolReturned)
+    kept = (
+        other.ended.value if said.value is None and other.succeeded and other.ended else said.value
+    )
+    return Confirmation("done", kept)
+
+
+def _stands_for(
+    book: CallBook, node: NodeId, call: CallId, name: str, known: Known
+) -> Known | Confirmation | None:
+    if _done(known) == "not done":
+        return None
+    said = None if known.succeeded else book.confirmed(node, call)
+    if said is not None:
+        return said if said.kind == "done" else None
+    if _done(known) == "done" and not known.is_lost:
+        return known
+    raise unknown(known, node, name, book.redactor)
+
+
+def _lost(book: CallBook, node: NodeId, call: CallId, name: str) -> Confirmation | None:
+    """What stands for a call that the record may have lost. Raises: `EffectUnknown`."""
+    said = book.confirmed(node, call)
+    if said is None:
         raise EffectUnknown(
             f"nobody knows whether {name} was carried out: the record of the run has lost calls",
             hint=f"find out, then resume with --confirm {node}=done, or {node}=repeat",
         )
-    if known is None and book.unsure:
-        return said if said is not None and said.kind == "done" else None
-    if known is None or _done(known) == "not done":
-        return None
-    if _done(known) == "done" and not known.is_lost:
-        return known
-    said = book.confirmed(node, call)
-    if said is None:
-        raise unknown(known, node, name, book.redactor)
     return said if said.kind == "done" else None
+
+
+def stands_open(known: Known) -> bool:
+    """Whether a person has to say something of the call: it may have acted, without a result."""
+    return _done(known) != "not done" and not known.succeeded
+
+
+def has_acted(known: Known) -> bool:
+    """Whether the call was carried out, or may have been."""
+    return _done(known) != "not done"
 
 
 def value_of(known: Known) -> Any:
@@ -96,15 +137,20 @@ def unknown(known: Known, node: NodeId, name: str, redactor: Redactor) -> Effect
     """What is said of a call of the tool `name` by `node` whose end nobody knows."""
     ended = known.ended
     if known.is_lost:
-        return EffectUnknown(
-            f"{name} was carried out, but what it returned could not be kept",
-            hint=f"resume with --confirm {node}=done, or have the tool return plain data",
-        )
+        return carried_out(node, f"{name} was carried out, but what it returned could not be kept")
     why = f": {ended.failure}" if ended is not None and ended.failure is not None else ""
     why = redactor.text(why)
     return EffectUnknown(
         f"nobody knows whether {name} was carried out when it was last called{why}",
         hint=f"find out, then resume with --confirm {node}=done, or {node}=repeat",
+    )
+
+
+def replaced(node: NodeId, name: str) -> EffectUnknown:
+    """What is said where `node` calls `name`, and called otherwise before."""
+    return EffectUnknown(
+        f"a call was made here with other arguments: to call {name} now would act twice",
+        hint=f"resume with --confirm {node}=done to keep what was done, or {node}=repeat",
     )
 
 

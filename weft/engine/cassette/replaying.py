@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from weft.core.calls import ModelAnswered, ToolReturned
+from weft.core.calls import ModelAnswered, ToolCalled, ToolReturned
 from weft.core.errors import CassetteMiss, Failure, ModelOverloaded, WeftError
 from weft.core.ports import (
     Capabilities,
@@ -24,6 +24,7 @@ from weft.engine.cassette.book import Known
 from weft.engine.cassette.cassette import Cassette
 from weft.engine.cassette.failure import raised
 from weft.engine.cassette.fitted import with_ports
+from weft.engine.effects import MadeCall
 from weft.engine.place import PLACE, Place
 
 
@@ -71,12 +72,15 @@ class ReplayingTools:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         place = _here(f"the tool {name}")
         known = self._player.cassette.tool(place, name, arguments)
+        made = _reported(known)
         if (refused := self._player.cassette.refused(place, known)) is not None:
             await self._player.until(refused[0])
             raise refused[1]
         if not isinstance(known.ended, ToolReturned):
             raise await self._player.cut_off(name)
         await self._player.until(self._player.cassette.given_s(known.ended))
+        if made is not None and known.ended.done == "done":
+            (made.close if known.ended.failure is None else made.carried_out)()
         if known.ended.failure is not None:
             raise raised(known.ended.failure)
         return known.ended.value
@@ -184,6 +188,15 @@ _PORTS: Final[Mapping[type, type]] = {
     Tokenizing: _Tokenizing,
     Warmable: _Warming,
 }
+
+
+def _reported(known: Known) -> MadeCall | None:
+    """The call as its run knew it while it was made, if it could act and must not be repeated."""
+    called, ended = known.called, known.ended
+    if not isinstance(called, ToolCalled) or called.effect != "once":
+        return None
+    nothing = isinstance(ended, ToolReturned) and ended.done == "not done"
+    return None if nothing else MadeCall(called.tool)
 
 
 def _introduction(cassette: Cassette, name: str) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from weft.core.calls import CallId, Doneness, ToolCalled, ToolReturned, ToolsListed
-from weft.core.errors import Cancelled, Failure, WeftError, convert
+from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError, convert
 from weft.core.idempotency import key_of, keyed
 from weft.core.ports import BatchRunner, ToolRunner
 from weft.core.values import Effect, ToolSpec
@@ -18,7 +18,11 @@ from weft.engine.cassette.book import CallBook, Confirmation, Known
 from weft.engine.cassette.digest import tool_digest
 from weft.engine.cassette.fitted import fitted
 from weft.engine.cassette.once import doneness, settled, value_of
+from weft.engine.effects import MadeCall
 from weft.engine.place import PLACE, Place
+
+GUARDED: Final = ("once", "idempotent")
+"""Effects of calls that need a memory, also where nobody records them."""
 
 
 class _Call:
@@ -34,6 +38,7 @@ class _Call:
         self._effect = effect
         self._id = book.ids.tool(place, tool_digest(name, arguments, book.redactor))
         self._key = key_of(book.run, place.node, self._id)
+        self._made: MadeCall | None = None
 
     @property
     def key(self) -> str:
@@ -43,7 +48,13 @@ class _Call:
     def settled(self) -> Known | Confirmation | None:
         """What stands for making it. Raises: `EffectUnknown`."""
         if self._effect == "once":
-            return settled(self._book, self._place.node, self._id, self._name)
+            try:
+                return settled(self._book, self._place, self._id, self._name)
+            except EffectUnknown:
+                # nothing may be tried in its place either
+                made_before = self._book.once(self._place.node, self._id) is not None
+                MadeCall(self._name, "unknown" if made_before else "repeated")
+                raise
         known = self._book.known(self._place, self._id)
         return known if known is not None and known.succeeded else None
 
@@ -73,14 +84,23 @@ class _Call:
                 stopped = Cancelled("it was cancelled before it was made").failure()
                 await self._ended(None, stopped, "not done")
             raise
+        if self._effect == "once":
+            self._made = MadeCall(self._name)
 
     async def returned(self, value: Any) -> None:
         """Write the result."""
+        if self._made is not None:
+            self._made.carried_out()
         await self._ended(value, None, "done")
+        if self._made is not None:
+            self._made.close()
 
     async def failed(self, error: Exception) -> None:
         """Write the failure."""
-        await self._ended(None, convert(error).failure(), doneness(error))
+        done = doneness(error)
+        if self._made is not None and done != "unknown":
+            (self._made.close if done == "not done" else self._made.carried_out)()
+        await self._ended(None, convert(error).failure(), done)
 
     async def _ended(self, value: Any, failure: Failure | None, done: Doneness) -> None:
         event = ToolReturned(*self._where(), value, failure, done, self._book.now_s)
@@ -102,6 +122,7 @@ class RecordingTools:
     an earlier part of the run knows is not made again. A tool whose effect is `once` is called once
     for each call of a node, in all its attempts: where nobody knows how that ended, the next call
     raises `EffectUnknown`. One whose effect is `idempotent` finds its key with `idempotency_key()`.
+    Where `calls` keeps no record, calls of other tools pass as they are.
 
     `source` is what the program calls the server that the tools come from, if it is one.
     """
@@ -122,7 +143,7 @@ class RecordingTools:
     async def listed(self) -> tuple[ToolSpec, ...]:
         """All tools, as `specs` has them, written down: a server may not be there another time."""
         specs = self._inner.specs()
-        if not self._calls.told(f"tools:{self._source}", (specs,)):
+        if self._calls.kept and not self._calls.told(f"tools:{self._source}", (specs,)):
             await self._calls.write(ToolsListed(self._source, specs, self._calls.now_s))
         return specs
 
@@ -133,10 +154,11 @@ class RecordingTools:
         return found
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        place = PLACE.get()
-        if place is None:
+        effect = self._effect(name)
+        here = self._here(effect)
+        if here is None:
             return await self._inner.call(name, arguments)
-        call = _Call(self._calls, place, name, arguments, self._effect(name))
+        call = _Call(*here, name, arguments, effect)
         settled = call.settled()
         if settled is not None:
             return await call.taken(settled)
@@ -150,6 +172,11 @@ class RecordingTools:
         await call.returned(value)
         return value
 
+    def _here(self, effect: Effect) -> tuple[CallBook, Place] | None:
+        """Where a call with `effect` is written down, and its place; None: it passes as it is."""
+        place = PLACE.get() if self._calls.kept or effect in GUARDED else None
+        return None if place is None else (self._calls, place)
+
     def _effect(self, name: str) -> Effect:
         if name not in self._effects:
             self._effects = {spec.name: spec.effect for spec in self._inner.specs()}
@@ -162,12 +189,12 @@ class _Batches(RecordingTools):
     async def call_batch(
         self, name: str, calls: Sequence[Mapping[str, Any]]
     ) -> Sequence[Any | WeftError]:
-        place = PLACE.get()
-        assert isinstance(self._inner, BatchRunner)
-        if place is None:
-            return await self._inner.call_batch(name, calls)
         effect = self._effect(name)
-        made = [_Call(self._calls, place, name, arguments, effect) for arguments in calls]
+        here = self._here(effect)
+        assert isinstance(self._inner, BatchRunner)
+        if here is None:
+            return await self._inner.call_batch(name, calls)
+        made = [_Call(*here, name, arguments, effect) for arguments in calls]
         outcomes = {index: await _standing(call) for index, call in enumerate(made)}
         open_ = [index for index, call in enumerate(made) if outcomes[index] is call]
         if open_:

@@ -31,6 +31,7 @@ from weft.core.ids import NodeId
 from weft.core.ports import Entry
 from weft.core.ports.journal import Numbered, Record
 from weft.core.values import JsonSchema, Usage
+from weft.engine.effects import is_unknown
 from weft.engine.recall import Recalled, Within
 
 T = TypeVar("T")
@@ -86,7 +87,8 @@ class RecordedRecall:
     While the run had not ended, everything that ended is recalled, failures too. When it had, what
     failed or was cancelled is tried again, with the nodes around it where the run did not get over
     it. What was cancelled with the whole run is always. A value that the record has only a likeness
-    of is never recalled; `inexact` names such nodes.
+    of is never recalled; `inexact` names such nodes. Nor is a failure by a call whose end nobody
+    knows: a person may have told it since, and until then the call is not made.
     """
 
     def __init__(
@@ -129,7 +131,7 @@ class RecordedRecall:
             return Recalled(None, known.before, known.failed_attempts, known.gave_up, inside)
         if self._ended and (outcome.status in ("failed", "cancelled") or node in self._around):
             return None
-        if opaque_in(outcome.value) is not None:
+        if opaque_in(outcome.value) is not None or _is_unknown(outcome):
             return None
         return self._whole(known, outcome)
 
@@ -312,6 +314,11 @@ def _answer(node: _Node, value: Any) -> None:
     node.asked += 1
 
 
+def _is_unknown(outcome: Outcome) -> bool:
+    return outcome.failure is not None and is_unknown(outcome.failure)
+
+
 def _has_all(node: _Node, outcome: Outcome) -> bool:
-    """Whether the value of a map has a place for each of its items."""
-    return not node.items or not outcome.ok or len(outcome.value) == node.items
+    """Whether the value of a map has a place for each of its items, or is none of its own."""
+    stood_in = outcome.via in ("default", "fallback")
+    return not node.items or not outcome.ok or stood_in or len(outcome.value) == node.items

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from weft.core.errors import Failure, RouteError, UnknownReference
+from weft.core.errors import EffectUnknown, Failure, RouteError, RunError, UnknownReference
 from weft.core.events import Event, HumanAsked, Listener
 from weft.core.ids import NodeId
 from weft.core.ports import Clock
 from weft.core.values import JsonSchema
 from weft.engine import Graph, Node, Run, RunOptions
+from weft.engine.effects import is_unknown
 from weft.engine.node import Inputs, NodeContext, Work
 from weft.planner.routing.arrival import Arrival
 from weft.planner.routing.goal import Errand, Goal, goal_of
@@ -62,7 +63,8 @@ async def heal(
 
     `person` answers what is asked of a person; the router's `person_s` says for how long.
 
-    Raises: `RouteError` when it ended without a goal; what `Router.check` raises.
+    Raises: `RouteError` when it ended without a goal; `EffectUnknown` where it ended since nobody
+    knows whether a call that must not be repeated was carried out; what `Router.check` raises.
     """
     work = healing(router, goal, lesser, partial=partial)
     node = Node(NodeId("heal"), work, given=have or {}, kind="route")
@@ -107,8 +109,10 @@ async def _answer(
                 run.cancel(f"the person failed to answer: {error!r}", question.node)
 
 
-def _error(failure: Failure | None) -> RouteError:
+def _error(failure: Failure | None) -> RunError:
     if failure is None:
         return RouteError("the errand was left out")
+    if is_unknown(failure):
+        return EffectUnknown(failure.message, hint=failure.hint)
     kind = "" if failure.error == "RouteError" else f"{failure.error}: "
     return RouteError(f"{kind}{failure.message}", hint=failure.hint)

@@ -13,6 +13,7 @@ from typing import Any
 from weft.core.errors import Failure, RouteError, StoreError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
+from weft.engine.effects import made_earlier
 from weft.engine.node import ANY, Edge, Grow, Inputs, Node, NodeContext
 from weft.planner.routing.arrival import Arrival, Lowering, Reroute
 from weft.planner.routing.attention import Attention
@@ -147,8 +148,10 @@ class Journey:
     def _price(self, tool: str) -> float:
         if tool in self._failures:
             return DOWN
-        if tool in self._running:
-            return 0.0
+        if tool in self._running or made_earlier(self._place(tool)):
+            return (
+                0.0  # what must not be repeated was called before the process died: its end first
+            )
         routed = self._router.graph.tools[tool]
         cost = self._router.history.expected(routed.tool, routed.cost)
         risk = self._attention.risk(tool)
@@ -173,11 +176,13 @@ class Journey:
         for demand, source in zip(tool.demands, hop.sources, strict=True):
             if demand.parameter is not None:
                 arguments[demand.parameter] = self._values[source]
-        place = inside(self._context.scope, self._router.graph.labels[hop.tool])
-        node = call_node(place, tool, arguments, self._router, self._stopwatch)
+        node = call_node(self._place(hop.tool), tool, arguments, self._router, self._stopwatch)
         self._running[hop.tool] = node.id
         self._context.append([node])
         self._beside.add(self._group.create_task(self._follow(hop.tool, node.id)))
+
+    def _place(self, tool: str) -> NodeId:
+        return inside(self._context.scope, self._router.graph.labels[tool])
 
     async def _follow(self, tool: str, node: NodeId) -> None:
         self._inbox.put_nowait(_Ended(tool, node, await self._context.outcome(node)))

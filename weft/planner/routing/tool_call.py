@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.core.ids import NodeId
+from weft.engine.cassette import GuardedTools
 from weft.engine.node import Inputs, Node, NodeContext, Policy
 from weft.planner.routing.graph import RoutedTool
 from weft.planner.routing.router import Router
@@ -43,11 +44,13 @@ def call_node(
 ) -> Node:
     """A node that calls `tool`. Its failure is a matter of the node around it."""
 
+    tools = GuardedTools(router.tools)
+
     async def work(context: NodeContext, _: Inputs) -> Any:
         stopwatch.start(tool.name)
         try:
             with router.logs(context.log):
-                return await router.tools.call(tool.tool, arguments)
+                return await tools.call(tool.tool, arguments)
         finally:
             stopwatch.stop(tool.name)
 

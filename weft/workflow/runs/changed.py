@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from weft.core.errors import SourceError
-from weft.core.ids import NodeId, is_name, stem
+from weft.core.ids import NodeId, is_name, pattern_of, stem
 from weft.core.ports.journal import RunHeader
 from weft.workflow.compile.identity import Digests, identity_of
 from weft.workflow.document.leaves import WorkflowNode
@@ -31,12 +31,21 @@ class NodeChange:
     """A node of the workflow, then and now.
 
     `finished`: so many of its instances had ended well in the run; `fate` is what becomes of them.
+    `acted`: so many calls of theirs must not be repeated, and were or may have been carried out;
+    `pattern` stands for all of these instances.
     """
 
     node: str
     verdict: Verdict
     finished: int = 0
     fate: Fate = ""
+    acted: int = 0
+    pattern: str = ""
+
+    @property
+    def may_act_twice(self) -> bool:
+        """Whether going on may make a call for a second time that must not be repeated."""
+        return bool(self.acted) and (self.verdict != "unchanged" or self.fate != "kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +69,16 @@ class Changes:
         return self.outputs or any(node.verdict != "unchanged" for node in self.nodes)
 
 
-def changes(header: RunHeader, unit: Unit, finished: Mapping[NodeId, int]) -> Changes:
+def changes(
+    header: RunHeader,
+    unit: Unit,
+    finished: Mapping[NodeId, int],
+    acted: Mapping[NodeId, int] | None = None,
+) -> Changes:
     """Compare the workflow that a run was recorded of with `unit`, what it is now.
 
-    `finished` counts the instances of each node that had ended well, by id.
+    `finished` counts the instances of each node that had ended well, by id; `acted` the calls that
+    each has made and that must not be repeated.
     """
     now = sources_of(unit, digests := digests_like(header))
     then_texts = recorded_sources(header)
@@ -77,7 +92,15 @@ def changes(header: RunHeader, unit: Unit, finished: Mapping[NodeId, int]) -> Ch
         counts[stem(node)] += number
     before = dict(_nodes(then, RecordedDigests(header)))
     after = dict(_nodes(unit, digests))
-    nodes = (*_kept(before, after, counts), *_gone(before, after, counts))
+    effects = Counter[str]()
+    patterns: dict[str, str] = {}
+    for node, number in (acted or {}).items():
+        effects[stem(node)] += number
+        patterns[stem(node)] = pattern_of(node)
+    nodes = tuple(
+        replace(node, acted=effects[node.node], pattern=patterns.get(node.node, ""))
+        for node in (*_kept(before, after, counts), *_gone(before, after, counts))
+    )
     outputs = then.document.outputs != unit.document.outputs
     return Changes(files, nodes, _lines(then_texts, now), outputs)
 

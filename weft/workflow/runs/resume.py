@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from weft.core.errors import BuildError, InputError
-from weft.core.ids import NodeId, RunId
+from weft.core.ids import NodeId, RunId, in_any_attempt, pattern_of, stem
 from weft.core.ports.journal import Claim, Journal, Letter
 from weft.engine.cassette import Confirmation, Redactor
+from weft.engine.effects import is_unknown
 from weft.engine.journal.recalled import RecordedRecall
 from weft.workflow.recording import Past
 from weft.workflow.run import FlowRun
@@ -22,7 +23,7 @@ from weft.workflow.runs.find import find_run
 from weft.workflow.runs.rebuilt import rebuilt
 from weft.workflow.runs.sources import digests_like
 from weft.workflow.runs.story import Story, story_of
-from weft.workflow.runs.unsettled import Unsettled, bound, unsettled
+from weft.workflow.runs.unsettled import Unsettled, acted, bound, unsettled
 from weft.workflow.secrets import redactor_of
 from weft.workflow.unit import Unit
 
@@ -75,7 +76,8 @@ def take(
 
     `unit`, or the one in `file`, is that workflow as it is now; else it is read from where it was.
     With `accept_changes` it may differ: what is finished is kept where a node and its inputs are
-    the same. `confirmed`: what a person says of calls that nobody knows the end of, by node.
+    the same. `confirmed`: what a person says of calls that nobody knows the end of, or that would
+    be made a second time with other arguments; by node, or by a pattern such as `first[*]/charge`.
 
     Raises: `UnknownReference`, `RunBusy`, `WorkflowChanged`, `BuildError`, `InputError` when the
     run has succeeded or `confirmed` names a call whose end is known, `StoreError`.
@@ -89,14 +91,19 @@ def take(
             hint = f"see it with `weft runs show {found}`, repeat it with `weft replay {found}`"
             raise InputError(f"{found} has succeeded: nothing is left to do", hint=hint)
         unit = rebuilt(story.header, file) if unit is None else unit
-        differences = changes(story.header, unit, _finished(story))
+        effects = acted(story.records)
+        differences = changes(
+            story.header, unit, _finished(story), Counter(call.node for call in effects)
+        )
         if differences.matter and not accept_changes:
             raise WorkflowChanged(
                 f"the workflow of {found} has changed since it was started",
                 differences,
                 hint="--accept-changes goes on with what it is now; what is the same is kept",
             )
-        return _taken(journal, claim, unit, story, differences, dict(confirmed or {}))
+        letters = journal.letters(found)  # they are handed out once
+        words = _words(letters, story, differences, effects, confirmed or {})
+        return _taken(journal, claim, unit, story, differences, words, letters)
     except BaseException:
         claim.release()
         raise
@@ -125,18 +132,19 @@ def _taken(
     story: Story,
     differences: Changes,
     confirmed: dict[str, Confirmation],
+    letters: Sequence[Letter],
 ) -> Taken:
     redactor = redactor_of(unit, story.header.secrets)
-    letters = journal.letters(story.run)
     past = Past(
         RecordedRecall(story.records, restore=redactor.restore),
         redactor,
         claim,
         tuple(numbered.record for numbered in story.records),
-        _words(letters, story, confirmed),
+        confirmed,
         tuple(letter for letter in letters if letter.kind != "confirm"),
         digests=digests_like(story.header),
         unsure=story.losses.unsure,
+        gone=frozenset(node.node for node in differences.nodes if node.verdict == "gone"),
     )
     settings = settings_of(story.header.settings)
     inputs = _inputs(story, redactor)
@@ -152,25 +160,62 @@ def _finished(story: Story) -> Counter[NodeId]:
 
 
 def _words(
-    letters: Sequence[Letter], story: Story, confirmed: dict[str, Confirmation]
+    letters: Sequence[Letter],
+    story: Story,
+    differences: Changes,
+    effects: Sequence[Unsettled],
+    confirmed: Mapping[str, Confirmation],
 ) -> dict[str, Confirmation]:
-    """What people say of unknown calls, here and in letters."""
+    """What people say of calls that wait for it, here and in letters, by the place of each."""
     found: dict[str, Confirmation] = {}
-    words = [one for one in letters if one.kind == "confirm" and one.node not in confirmed]
-    calls = unsettled(story.records) if words or confirmed else ()
-    for where in confirmed:
-        if not story.losses.unsure:  # else there may be calls that the record does not have
-            _check_place(where, calls)
-    for word in words:
-        found |= bound(word, calls)
-    return found | confirmed
+    calls = unsettled(story.records)
+    for letter in letters:
+        if letter.kind == "confirm" and letter.node not in confirmed:
+            found |= bound(letter, calls)
+    if not confirmed:
+        return found
+    waiting = [*calls, *_repeated(story, differences, effects)]
+    moved = _moved(differences)
+    for where, said in confirmed.items():
+        label = stem(NodeId(where.replace("*", "0")))
+        known = label in moved or any(call.is_at(where) for call in waiting)
+        if not known and not story.losses.unsure:  # else there may be calls that it does not have
+            places = dict.fromkeys((*_places(waiting), *moved))
+            hint = f"a word is waited for at {', '.join(places)}"
+            raise InputError(
+                f"no call at {where!r} needs a word",
+                hint=hint if places else "every call's end is known",
+            )
+        found[where] = said
+    return found
 
 
-def _check_place(where: str, calls: Iterable[Unsettled]) -> None:
-    if not any(call.is_at(where) for call in calls):
-        waiting = ", ".join(dict.fromkeys(call.where.partition("@")[0] for call in calls))
-        hint = f"a word is waited for at {waiting}" if waiting else "every call's end is known"
-        raise InputError(f"no call at {where!r} needs a word", hint=hint)
+def _places(calls: Iterable[Unsettled]) -> Iterable[str]:
+    """The nodes of `calls`, several instances of one as a pattern."""
+    alike: dict[str, set[str]] = {}
+    for call in calls:
+        alike.setdefault(pattern_of(call.node), set()).add(in_any_attempt(call.node))
+    return (next(iter(nodes)) if len(nodes) == 1 else name for name, nodes in alike.items())
+
+
+def _repeated(
+    story: Story, differences: Changes, effects: Sequence[Unsettled]
+) -> Iterable[Unsettled]:
+    """The calls with a known end that the run may come to once more, with other arguments."""
+    at_risk = {node.node for node in differences.nodes if node.may_act_twice}
+    refused = {
+        in_any_attempt(node)
+        for node, outcome in story.outcomes.items()
+        if outcome.failure is not None and is_unknown(outcome.failure)
+    }
+    return (c for c in effects if stem(c.node) in at_risk or in_any_attempt(c.node) in refused)
+
+
+def _moved(differences: Changes) -> tuple[str, ...]:
+    """Nodes that may make a call which a node made that is gone."""
+    if not any(node.acted for node in differences.nodes if node.verdict == "gone"):
+        return ()
+    return tuple(node.node for node in differences.nodes if node.verdict in ("new", "changed"))
 
 
 def confirmation(text: str) -> Confirmation | None:

@@ -5,15 +5,16 @@ Knows no journal: it is given the records of a run, in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from weft.core.calls import CallId, ToolCalled, ToolReturned
-from weft.core.ids import NodeId, in_any_attempt
+from weft.core.ids import NodeId, in_any_attempt, matches
 from weft.core.ports.journal import Letter, Numbered
 from weft.engine.cassette import Confirmation, Known
 from weft.engine.cassette.memory import OnceMemory
+from weft.engine.cassette.once import has_acted, stands_open
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,21 @@ class Unsettled:
         assert isinstance(call, ToolCalled)
         return f"{call.node}@{call.call}"
 
+    @property
+    def node(self) -> NodeId:
+        """The node that made it."""
+        assert isinstance(self.called.record, ToolCalled)
+        return self.called.record.node
+
     def is_at(self, where: str) -> bool:
-        """Whether `where`, a node or `NODE@CALL`, is its place, in whatever attempt."""
+        """Whether `where`, a node, a pattern of nodes or `NODE@CALL`, is its place.
+
+        In a pattern `*` stands for anything but `/`: `first[*]/charge`. Attempts do not count.
+        """
         node, _, number = where.partition("@")
         call = self.called.record
         assert isinstance(call, ToolCalled)
-        same = in_any_attempt(NodeId(node)) == in_any_attempt(call.node)
-        return same and number in ("", call.call)
+        return matches(node, call.node) and number in ("", call.call)
 
 
 def unsettled(records: Iterable[Numbered]) -> tuple[Unsettled, ...]:
@@ -48,6 +57,15 @@ def unsettled(records: Iterable[Numbered]) -> tuple[Unsettled, ...]:
 
     Of a run that is still going on, one that is under way is among them.
     """
+    return _calls(records, stands_open)
+
+
+def acted(records: Iterable[Numbered]) -> tuple[Unsettled, ...]:
+    """The calls that must not be repeated and were carried out, or may have been; in order."""
+    return _calls(records, has_acted)
+
+
+def _calls(records: Iterable[Numbered], chosen: Callable[[Known], bool]) -> tuple[Unsettled, ...]:
     memory = OnceMemory()
     seen: dict[tuple[NodeId, CallId], dict[type, Numbered]] = {}
     for numbered in records:
@@ -61,7 +79,7 @@ def unsettled(records: Iterable[Numbered]) -> tuple[Unsettled, ...]:
     return tuple(
         Unsettled(found[ToolCalled], found.get(ToolReturned), known.is_lost)
         for known in memory.everything()
-        if _stands_open(known)
+        if chosen(known)
         for found in [seen[in_any_attempt(known.called.node), known.called.call]]
     )
 
@@ -77,8 +95,3 @@ def bound(letter: Letter, calls: Iterable[Unsettled]) -> Mapping[str, Confirmati
         return {}
     word = Confirmation(said["said"], said.get("value"))
     return {call.where: word for call in calls if call.called.seq == said.get("call")}
-
-
-def _stands_open(known: Known) -> bool:
-    ended = known.ended
-    return not isinstance(ended, ToolReturned) or ended.done == "unknown" or known.is_lost
