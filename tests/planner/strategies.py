@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -36,6 +37,11 @@ TYPES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
         {"type": "string", "minLength": 1, "maxLength": 5},
         {"enum": ["a", "b", 'it\'s "c"']},
         {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        {"type": "number", "exclusiveMinimum": 0},
+        {"type": "number", "minimum": -2.5, "maximum": 7.25},
+        {"type": "integer", "multipleOf": 5},
+        {"type": "object"},
+        {"type": "object", "additionalProperties": {"type": "integer"}},
         {},
     ]
 )
@@ -83,21 +89,50 @@ def literals(schema: JsonSchema) -> st.SearchStrategy[Any]:
         case "string":
             return st.text(min_size=schema.get("minLength", 0), max_size=schema.get("maxLength", 9))
         case "integer":
-            return st.integers(schema.get("minimum"), schema.get("maximum"))
+            step = schema.get("multipleOf", 1)
+            return st.integers(schema.get("minimum"), schema.get("maximum")).map(step.__mul__)
         case "number":
-            return SCALARS.filter(lambda value: type(value) in (int, float))
+            return _numbers(schema)
         case "null":
             return st.none()
         case "boolean":
             return st.booleans()
         case "array":
-            return st.lists(literals(schema["items"]), max_size=3).map(tuple)
+            return st.lists(literals(schema.get("items", {})), max_size=3).map(tuple)
         case "object":
-            members = {name: literals(part) for name, part in schema["properties"].items()}
-            required = {name: members.pop(name) for name in schema["required"]}
-            return st.fixed_dictionaries(required, optional=members)
+            return _dictionaries(schema)
         case _:
             return JSON
+
+
+def _numbers(schema: JsonSchema) -> st.SearchStrategy[int | float]:
+    above = schema.get("exclusiveMinimum")
+    low = schema.get("minimum", above)
+    floats = st.floats(
+        low,
+        schema.get("maximum"),
+        allow_nan=False,
+        allow_infinity=False,
+        exclude_min=above is not None,
+    )
+    least = None if low is None else math.floor(low) + 1
+    most = schema.get("maximum")
+    return floats | st.integers(least, None if most is None else math.floor(most))
+
+
+def _dictionaries(schema: JsonSchema) -> st.SearchStrategy[dict[str, Any]]:
+    """Objects of declared members, and of others where the schema leaves that open."""
+    members = {name: literals(part) for name, part in schema.get("properties", {}).items()}
+    required = {name: members.pop(name) for name in schema.get("required", ())}
+    declared = st.fixed_dictionaries(required, optional=members)
+    other = schema.get("additionalProperties", {})
+    others = st.dictionaries(NAMES | st.text(max_size=4), literals(other), max_size=3)
+    return st.tuples(declared, others).map(
+        lambda both: {
+            **{name: one for name, one in both[1].items() if name not in {*required, *members}},
+            **both[0],
+        }
+    )
 
 
 def places(source: Any, schema: JsonSchema | None, depth: int = 3) -> Iterator[tuple[Ref, Any]]:
@@ -137,9 +172,7 @@ def _steps(
     over = draw(st.none() | st.sampled_from(lists)) if lists else None
     when = None
     if there and draw(st.booleans()):
-        operator = draw(st.sampled_from(["", "not", "!="]))
-        literal = draw(JSON) if operator == "!=" else None
-        when = Condition(draw(st.sampled_from(there))[0], operator, literal)
+        when = draw(_condition(there))
     if over is not None:
         whole = next(schema for ref, schema in there if ref == over)
         there = [*there, *places("item", at(whole, [-1])), *places("index", {"type": "integer"})]
@@ -152,6 +185,25 @@ def _steps(
     return Step(number, tool.name, arguments, over, when, draw(THOUGHTS))
 
 
+@st.composite
+def _condition(draw: st.DrawFn, there: list[tuple[Ref, Any]]) -> Condition:
+    """A condition that checks: it compares a result with what that can be."""
+    ref, schema = draw(st.sampled_from(there))
+    operators = ["", "not", "!=", "=="]
+    for ordered, values in ((_NUMBER, _numbers({})), (_TEXT, st.text(max_size=5))):
+        if not mismatch(schema, ordered) and draw(st.booleans()):
+            return Condition(ref, draw(st.sampled_from(["<", "<=", ">", ">="])), draw(values))
+    operator = draw(st.sampled_from(operators))
+    match operator:
+        case "!=":
+            return Condition(ref, operator, draw(JSON))
+        case "==":
+            return Condition(ref, operator, draw(st.none() | literals(schema or {})))
+        case _:
+            return Condition(ref, operator)
+
+
+_NUMBER, _TEXT = {"type": "number"}, {"type": "string"}
 _REFS = st.builds(
     Ref,
     st.integers(0, 99) | st.sampled_from(["item", "index"]),

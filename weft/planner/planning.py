@@ -26,7 +26,8 @@ from weft.core.ports.model import ModelClient, ModelRequest, Sampling
 from weft.core.values import JsonSchema, Message, ToolSpec, Usage
 from weft.planner.constrain import Constrain
 from weft.planner.draft import Draft, Hooks, as_it_is
-from weft.planner.grammar import GrammarLimits, most_steps, plan_grammar, step_grammar
+from weft.planner.grammar import GrammarLimits, loosened, most_steps, plan_grammar, step_grammar
+from weft.planner.grammar.reached import reached
 from weft.planner.limits import LIMITS, PlanLimits
 from weft.planner.plan import Plan, Step
 from weft.planner.text.reader import PlanReader
@@ -87,8 +88,7 @@ class Planner:
         `on_usage` what each request cost. Closing the generator cancels the request.
 
         Raises: `PlanError` for a plan that is malformed or was cut off, with the text so far;
-        `BuildError` for a tool that no grammar can hold a model to, unless that is left open;
-        what `ModelClient.generate` raises.
+            what `ModelClient.generate` raises.
         """
         known = dict(known or {})
         hooks = Hooks(extras, on_text, on_usage, on_note)
@@ -117,6 +117,7 @@ class _Job:
         self._first = first
         self._hooks = hooks
         self._continues = False
+        self._is_held = False
         self._most = planner.sampling.max_tokens or _MAX_TOKENS
         self._draft = Draft(planner.model, messages, self._reader(), hooks)
 
@@ -127,12 +128,18 @@ class _Job:
                 raise PlanError(
                     f"the plan was cut off after {self._draft.tokens} tokens",
                     line=self._draft.text.count("\n") + 1,
-                    hint="raise max_tokens, or ask for less",
+                    hint=f"raise max_tokens, or ask for less{self._bounds()}",
                 )
             return self._draft.reader.close()
         except PlanError as error:
             error.written = self._draft.text
             raise
+
+    def _bounds(self) -> str:
+        """What bounds a value, where the model was held to a grammar."""
+        if not self._is_held:
+            return ""
+        return f"; its grammar allows {self._planner.grammar}, which `grammar` sets"
 
     async def steps(self) -> AsyncGenerator[Step, None]:
         """Write it all."""
@@ -145,6 +152,7 @@ class _Job:
             begun = bool(self._draft.text) or isinstance(error, PlanError)
             if self._planner.constrain != "auto" or begun:
                 raise
+            self._is_held = False
             self._note(f"the plan is not held to a grammar: {error}")
         async with aclosing(self._draft.write(self._sampling(self._most))) as steps:
             async for step in steps:
@@ -155,7 +163,9 @@ class _Job:
 
         Raises: `BuildError` and `ModelError` where that cannot be done.
         """
-        match await self._mode():
+        mode = await self._mode()
+        self._is_held = mode != "never"
+        match mode:
             case "line":
                 writing = self._by_line()
             case "plan":
@@ -164,6 +174,8 @@ class _Job:
                 writing = self._draft.write(self._sampling(self._most))
         async with aclosing(writing) as steps:
             async for step in steps:
+                for told in reached(step, self._planner.grammar) if self._is_held else ():
+                    self._note(told)
                 yield step
 
     async def _mode(self) -> Mode:
@@ -176,6 +188,9 @@ class _Job:
                 " be held to a grammar line by line",
                 hint="constrain='plan' takes one request",
             )
+        if planner.constrain != "never" and offered.grammar:
+            for told in loosened(self._tools, planner.grammar):
+                self._note(told)
         if planner.constrain != "auto":
             return planner.constrain
         if not offered.grammar:

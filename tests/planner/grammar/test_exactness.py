@@ -7,10 +7,16 @@ from typing import Any
 import pytest
 
 from tests.planner.grammar.drawing import Grammar
-from weft.core.errors import BuildError
+from weft.core.errors import PlanError
 from weft.core.values import ToolSpec
 from weft.planner.check import check
-from weft.planner.grammar import GrammarLimits, most_steps, plan_grammar, step_grammar
+from weft.planner.grammar import (
+    GrammarLimits,
+    loosened,
+    most_steps,
+    plan_grammar,
+    step_grammar,
+)
 from weft.planner.text.reader import read
 
 PRICE = {
@@ -119,7 +125,6 @@ def test_what_is_wrong_cannot_be_written(call: str) -> None:
     "text",
     [
         "2. join()",
-        "1. join()\n",
         '1. say(text="a")\n1. join()',
         '1. say(text="a")\n3. join()',
         '1. say(text="a") 2. join()',
@@ -146,7 +151,8 @@ def test_the_join_alone() -> None:
 
 
 def test_a_plan_may_have_as_many_steps_as_types_can_be_held() -> None:
-    assert most_steps(TOOLS) == 16  # eight results, with those of maps: four bits for each step
+    # Eight results, with those of maps: four bits for each step, and two for the keys of a call.
+    assert most_steps(TOOLS) == 15
     many = [tool(f"t{n}", {"const": n}, "", value={"const": n}) for n in range(32)]
     assert most_steps(many) == 9
     grammar = Grammar(plan_grammar(many, 9))
@@ -174,26 +180,28 @@ def test_a_thought_before_each_line_where_it_is_wanted() -> None:
         ({"not": {"type": "string"}}, "not"),
         ({"oneOf": [{"type": "number"}, {"minimum": 3}]}, "oneOf"),
         ({"$ref": "#/$defs/missing"}, "missing"),
+        ({"enum": list(range(2_001))}, "2,000"),
+        ({"anyOf": [{"minimum": number} for number in range(65)]}, "64"),
     ],
 )
-def test_a_parameter_that_cannot_be_held_is_named(schema: Any, named: str) -> None:
-    needed = tool("find", None, "where", where=schema)
-    with pytest.raises(BuildError, match=r"where.* find .*") as raised:
-        plan_grammar([needed], 2)
-    assert named in str(raised.value)
-    assert raised.value.hint
-    # An optional one can be left out, or be given a result.
-    optional = Grammar(plan_grammar([tool("find", None, where=schema)], 2))
-    assert optional.holds("1. find()\n2. find(where=$1)\n3. join()")
-    assert not optional.holds('1. find(where="a")\n2. join()')
+def test_what_a_parameter_is_not_held_to_is_named(schema: Any, named: str) -> None:
+    tools = [tool("find", None, "where", where=schema), tool("say", None, text={"type": "string"})]
+    (told,) = loosened(tools)
+    assert told.startswith("the parameter where of find is not held to ")
+    assert named in told
+    assert not loosened(tools[1:])
 
 
-def test_a_tool_without_declared_parameters_takes_any_name_once() -> None:
+def test_a_tool_without_declared_parameters_takes_any_names() -> None:
     grammar = Grammar(plan_grammar([ToolSpec("any", "", {"type": "object"})], 2))
     text = '1. any(city="Bonn", limit=3, tags=["x", {"a": null}])\n2. any(value=$1.name)\n3. join()'
     assert len(read(text, [ToolSpec("any", "", {"type": "object"})]).steps) == 2
     assert grammar.holds(text)
-    assert not grammar.holds("1. any(city=1, city=2)\n2. join()")
+    # Free names are not kept apart: that is left to the reader, which says what is wrong.
+    twice = "1. any(city=1, city=2)\n2. join()"
+    assert grammar.holds(twice)
+    with pytest.raises(PlanError, match="the argument 'city' is given twice"):
+        read(twice)
 
 
 def test_items_that_need_not_be_alike_are_told_apart() -> None:

@@ -20,15 +20,15 @@ def takes(name: str, schema: Any) -> list[ToolSpec]:
 LEAVES: list[tuple[Any, list[str], list[str]]] = [
     (
         {"type": "integer", "minimum": -5, "maximum": 120},
-        ["-5", "0", "120"],
-        ["-6", "121", "1.0", "007"],
+        ["-5", "0", "120", "1.0"],
+        ["-6", "121", "1.5", "007"],
     ),
     ({"type": "integer", "exclusiveMinimum": 0.5}, ["1"], ["0", "-1"]),
-    ({"type": "integer", "multipleOf": 7}, ["0", "7", "70"], ["8", "7.0"]),
+    ({"type": "integer", "multipleOf": 7}, ["0", "7", "70", "7.0"], ["8", "7.5"]),
     (
         {"type": "number", "minimum": 0, "maximum": 1},
-        ["0", "0.25", "1", "1.0"],
-        ["1.1", "-0.1", "1e-3"],
+        ["0", "0.25", "1", "1.0", "1e-3", "8.854e-12"],
+        ["1.1", "-0.1", "1e1", "2e0"],
     ),
     ({"type": "number", "exclusiveMinimum": 0, "maximum": 1}, ["0.01", "1", "0.5"], ["0", "0.0"]),
     (
@@ -74,7 +74,7 @@ LEAVES: list[tuple[Any, list[str], list[str]]] = [
     (
         {"type": "object", "additionalProperties": {"type": "integer"}},
         ["{}", '{"apple": 1, "kiwi": 2}'],
-        ['{"apple": "1"}', '{"a": 1, "a": 2}'],
+        ['{"apple": "1"}', '{"apple": 1 "kiwi": 2}'],
     ),
     (
         {"type": "object", "properties": {"a": {}, "b": {}}, "minProperties": 1},
@@ -104,5 +104,7 @@ def test_what_refers_to_itself_ends() -> None:
     grammar = Grammar(step_grammar(takes("t", tree), {}, 1))
     assert grammar.holds('1. use(t={"v": 1, "next": {"v": 2, "next": {"v": 3}}})\n')
     assert not grammar.holds('1. use(t={"v": 1, "next": {}})\n')
-    deep = '{"v": 1, "next": ' * 9 + '{"v": 1}' + "}" * 9
+    deep = '{"v": 1, "next": ' * 15 + '{"v": 1}' + "}" * 15
+    assert grammar.holds(f"1. use(t={deep})\n")
+    deep = f'{{"v": 1, "next": {deep}}}'
     assert not grammar.holds(f"1. use(t={deep})\n")

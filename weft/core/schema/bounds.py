@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from operator import ge, gt, le, lt
 from typing import Any, Final
 
@@ -26,6 +27,9 @@ def beyond(value: Any, schema: Mapping[str, Any]) -> str | None:
             limit = _bound(schema, keyword)
             if limit is not None and excludes(value, limit):
                 return f"{value!r} is {words} {limit}"
+        step = _bound(schema, "multipleOf")
+        if step is not None and step > 0 and not _is_multiple(value, step):
+            return f"{value!r} is not a multiple of {step}"
         return None
     minimum, maximum, what = _LENGTH.get(type(value), ("", "", ""))
     if not what:
@@ -36,6 +40,14 @@ def beyond(value: Any, schema: Mapping[str, Any]) -> str | None:
     if most is not None and len(value) > most:
         return f"{len(value)} {what} are more than {most}"
     return None
+
+
+def _is_multiple(value: int | float, step: int | float) -> bool:
+    """Whether it is one, by their decimal digits. What has none is not told to be none."""
+    try:
+        return Fraction(str(value)) % Fraction(str(step)) == 0
+    except ValueError:
+        return True
 
 
 def _bound(schema: Mapping[str, Any], keyword: str) -> int | float | None:

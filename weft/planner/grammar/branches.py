@@ -1,22 +1,23 @@
 """A JSON Schema as alternatives without references and compositions.
 
-Knows nothing of grammars; what cannot be told apart exactly is left out or refused, never widened.
+Knows nothing of grammars. What cannot be told apart exactly is widened, never left out: what is
+wrong then is for the checker and the tool to find.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
 from weft.core.schema import mismatch
 from weft.core.schema.keywords import Part, conjuncts, parts
 from weft.core.values import JsonSchema
-from weft.planner.grammar.conjunction import CannotHold, Keywords, both
+from weft.planner.grammar.conjunction import Keywords, NoKeyword, both
 
 _TAKEN_APART: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "$defs", "definitions"})
 _MOST: Final = 64
-_REFUSED: Final = (
+_NOT_HELD: Final = (
     "not",
     "if",
     "contains",
@@ -32,25 +33,27 @@ _REFUSED: Final = (
 )
 
 
-def branches(schema: Part, root: JsonSchema) -> list[Keywords]:
+def branches(schema: Part, root: JsonSchema, loosened: Callable[[str], None]) -> list[Keywords]:
     """Keywords of which a value has to fit one set; none where nothing fits.
 
-    Raises: `CannotHold` for a keyword that no grammar can hold a value to, for a reference that
-    leads nowhere, and for more than 64 alternatives.
+    `loosened` is told what they leave open: a keyword that no grammar can hold a value to, a
+    reference that leads nowhere, more than 64 alternatives.
     """
-    return _Branches(root).of(schema)
+    return _Branches(root, loosened).of(schema)
 
 
 class _Branches:
-    def __init__(self, root: JsonSchema) -> None:
+    def __init__(self, root: JsonSchema, loosened: Callable[[str], None]) -> None:
         self._root = root
+        self._loosened = loosened
         self._open: set[int] = set()
 
     def of(self, schema: Part) -> list[Keywords]:
         if isinstance(schema, bool):
             return [{}] if schema else []
         if id(schema) in self._open:
-            raise CannotHold("a schema that refers to itself and nothing else")
+            self._loosened("a schema that refers to itself and nothing else")
+            return [{}]
         self._open.add(id(schema))
         try:
             return self._taken_apart(schema)
@@ -58,43 +61,54 @@ class _Branches:
             self._open.discard(id(schema))
 
     def _taken_apart(self, schema: Keywords) -> list[Keywords]:
-        _refuse(schema)
-        found: list[Keywords] = [{k: v for k, v in schema.items() if k not in _TAKEN_APART}]
+        found: list[Keywords] = [self._own(schema)]
         holding = list(conjuncts(schema, self._root))
         if len(holding) != ("$ref" in schema) + len(parts(schema.get("allOf"))):
-            raise CannotHold(f"the reference {schema.get('$ref')!r}")
+            self._loosened(f"the reference {schema.get('$ref')!r}")
         for part in holding:
-            found = _product(found, self.of(part))
+            found = self._product(found, self.of(part))
         if "anyOf" in schema:
-            found = _product(found, self._any(parts(schema["anyOf"])))
+            found = self._product(found, self._any(parts(schema["anyOf"])))
         if "oneOf" in schema:
-            found = _product(found, self._any(self._exclusive(parts(schema["oneOf"]))))
+            self._check_exclusive(parts(schema["oneOf"]))
+            found = self._product(found, self._any(parts(schema["oneOf"])))
         return found
+
+    def _own(self, schema: Keywords) -> Keywords:
+        """The schema's own keywords, as far as a grammar holds a value to them."""
+        own = {key: value for key, value in schema.items() if key not in _TAKEN_APART}
+        for keyword in _NOT_HELD:
+            if keyword in own:
+                self._loosened(f"{keyword!r}")
+                if keyword == "patternProperties":
+                    own["additionalProperties"] = True
+                del own[keyword]
+        return own
 
     def _any(self, group: Sequence[Part]) -> list[Keywords]:
         return [keywords for part in group for keywords in self.of(part)]
 
-    def _exclusive(self, group: Sequence[Part]) -> Sequence[Part]:
-        """`group`, where nothing can fit two of it."""
+    def _check_exclusive(self, group: Sequence[Part]) -> None:
+        """Note where a value can fit two of `group`."""
         definitions = {k: self._root[k] for k in ("$defs", "definitions") if k in self._root}
         alone = [{} if part is True else {**part, **definitions} for part in group if part]
         for first, second in combinations(alone, 2):
             if mismatch(first, second) is None:
-                raise CannotHold("a 'oneOf' of which a value may fit two")
-        return group
+                self._loosened("a 'oneOf' of which a value may fit two")
+                return
 
+    def _product(self, first: Sequence[Keywords], second: Sequence[Keywords]) -> list[Keywords]:
+        if len(first) * len(second) > _MOST:
+            self._loosened(f"more than {_MOST} alternatives")
+            return [*first] if len(first) <= _MOST else [{}]
+        return [self._both(one, other) for one in first for other in second]
 
-def _product(first: Sequence[Keywords], second: Sequence[Keywords]) -> list[Keywords]:
-    found = [both(one, other) for one in first for other in second]
-    if len(found) > _MOST:
-        raise CannotHold(f"more than {_MOST} alternatives")
-    return found
-
-
-def _refuse(schema: Keywords) -> None:
-    for keyword in _REFUSED:
-        if keyword in schema:
-            raise CannotHold(f"{keyword!r}")
+    def _both(self, first: Keywords, second: Keywords) -> Keywords:
+        try:
+            return both(first, second)
+        except NoKeyword as error:
+            self._loosened(str(error))
+            return first
 
 
 def kinds_of(keywords: Keywords) -> Iterator[str]:

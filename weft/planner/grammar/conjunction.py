@@ -12,14 +12,14 @@ Keywords = Mapping[str, Any]
 """A schema without references and compositions."""
 
 
-class CannotHold(Exception):
-    """A schema that no grammar can hold a value to; the message names the keyword."""
+class NoKeyword(Exception):
+    """What two keywords say together is no keyword; the message names them."""
 
 
 def both(first: Keywords, second: Keywords) -> Keywords:
     """The schema of what fits both.
 
-    Raises: `CannotHold` for keywords whose conjunction is no keyword.
+    Raises: `NoKeyword` for keywords whose conjunction is none.
     """
     if not first or not second:
         return first or second
@@ -28,7 +28,7 @@ def both(first: Keywords, second: Keywords) -> Keywords:
         joined[keyword] = _JOINED[keyword](first[keyword], second[keyword])
     for keyword in first.keys() & second.keys() & _ALIKE:
         if first[keyword] != second[keyword]:
-            raise CannotHold(f"two values of {keyword!r} at once")
+            raise NoKeyword(f"two values of {keyword!r} at once")
     if "required" in joined:
         joined["required"] = list(dict.fromkeys([*required(first), *required(second)]))
     if "properties" in joined:

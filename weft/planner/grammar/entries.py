@@ -1,20 +1,17 @@
-"""Things with commas between them: items in a row, and named entries that may be left out.
+"""Things with commas between them: items in a row, and named entries in any order.
 
 Knows no values and no schemas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from weft.planner.grammar.rules import Rules, Symbol, Way, literal, way
+from weft.planner.grammar.rules import ALWAYS, Rules, Symbol, Way, literal, way
 
 _COMMA: Final = literal(", ")
-# A grammar cannot remember which free names were used. So no two begin with letters of one group,
-# and the groups come in this order.
-_GROUPS: Final = ("A-Ca-c", "D-Fd-f", "G-Ig-i", "J-Lj-l", "M-Om-o", "P-Rp-r", "S-Us-u", "V-Zv-z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,38 +23,173 @@ class Entry:
     required: bool = False
 
 
-def row(rules: Rules, brackets: str, items: Sequence[Symbol | None], least: int) -> Symbol | None:
-    """In brackets, the first of `items`, `least` or more of them; None where that cannot be."""
+def row(
+    rules: Rules,
+    brackets: str,
+    first: Sequence[Symbol | None],
+    rest: Symbol | None,
+    least: int,
+    most: int,
+) -> Symbol | None:
+    """In brackets, `least` to `most` items: the `first` ones, and then each as `rest` is.
+
+    None where that cannot be.
+    """
+    if None in first:
+        rest, first = None, first[: first.index(None)]
+    first = first[:most]
+    most = most if rest is not None else len(first)
+    if least > most:
+        return None
     opening, closing = map(literal, brackets)
-    after: Symbol | None = closing if len(items) >= least else None
-    for count in range(len(items) - 1, 0, -1):
+    after = _rest(rules, closing, len(first), rest, least, most)
+    for count in range(len(first) - 1, 0, -1):
         ends = way(closing) if count >= least else ()
-        after = rules.rule((*ends, *way(_COMMA, items[count], after)))
+        after = rules.rule((*ends, *way(_COMMA, first[count], after)))
     empty = way(opening, closing) if least == 0 else ()
-    return rules.rule((*empty, *(way(opening, items[0], after) if items else ())))
+    head = first[0] if first else rest
+    return rules.rule((*empty, *(way(opening, head, after) if most else ())))
+
+
+def _rest(
+    rules: Rules, closing: Symbol, before: int, rest: Symbol | None, least: int, most: int
+) -> Symbol | None:
+    """What follows behind `before` items, or behind one where there are no such."""
+    before = max(1, before)
+    more = rules.rule(way(_COMMA, rest))
+    if more is None or most <= before:
+        return closing
+    return rules.rule(way(more.repeated(max(0, least - before), most - before), closing))
 
 
 def record(
-    rules: Rules, brackets: str, entries: Sequence[Entry], *, some: bool = False
+    rules: Rules,
+    brackets: str,
+    entries: Sequence[Entry],
+    *,
+    free: Entry | None = None,
+    least: int = 0,
+    most: int | None = None,
+    most_free: int = 0,
 ) -> Symbol | None:
-    """In brackets, `entries` in their order; `some`: at least one. None where that cannot be."""
-    opening, closing = map(literal, brackets)
-    begun: Symbol | None = closing
-    fresh: tuple[Way, ...] = () if some else way(opening, closing)
-    for entry in reversed(entries):
-        first = way(opening, entry.label, entry.value, begun)
-        more = way(_COMMA, entry.label, entry.value, begun)
-        fresh = first if entry.required else (*first, *fresh)
-        begun = rules.rule(more if entry.required else (*more, *way(begun)))
-    return rules.rule(fresh)
+    """In brackets, `entries` in any order, each once; None where that cannot be.
 
-
-def free_names(taken: Iterable[str]) -> Iterator[str]:
-    """Regular expressions of names of which each may be used once, in this order.
-
-    None of them begins as one of `taken` does.
+    `free`: between them up to `most_free` others each time, of which none is kept apart: one may be
+    written twice. At least `least` and at most `most` of `entries`. Where there are more of them
+    than the rules keep apart, the last optional ones may be written twice as well.
     """
-    letters = {name[:1].lower() for name in taken}
-    for group in _GROUPS:
-        if not any(group[0].lower() <= letter <= group[2].lower() for letter in letters):
-            yield f"[{group}][A-Za-z0-9_]{{0,29}}"
+    if any(entry.required and entry.value is None for entry in entries):
+        return None
+    kept = [entry for entry in entries if entry.value is not None]
+    kept.sort(key=lambda entry: not entry.required)
+    if free is not None and free.value is None:
+        free = None
+    made = _Record(rules, brackets, kept, free, most_free)
+    return made.symbol(least, len(kept) if most is None else most)
+
+
+class _Record:
+    def __init__(
+        self,
+        rules: Rules,
+        brackets: str,
+        entries: Sequence[Entry],
+        free: Entry | None,
+        most_free: int,
+    ) -> None:
+        self._rules = rules
+        self._brackets = brackets
+        self._opening, self._closing = map(literal, brackets)
+        self._apart, self._others = entries[: rules.keys], entries[rules.keys :]
+        self._free = free
+        self._most_free = most_free
+        self._required = sum(entry.required for entry in self._apart)
+
+    def symbol(self, least: int, most: int) -> Symbol | None:
+        if self._required > most:
+            return None
+        empty = way(self._opening, self._closing) if not max(self._required, least) else ()
+        if not self._apart:
+            return self._only_free(empty, least)
+        if len(self._apart) == 1 and self._free is None and not self._others:
+            only = self._apart[0]
+            return self._rules.rule((*empty, *way(self._opening, *_pair(only), self._closing)))
+        least = self._countable(least)
+        after = self._rules.loop(
+            (self._brackets, *self._apart, "-", *self._others, self._free, least, most),
+            lambda own: self._following(own, least, most),
+        )
+        ways = [*empty]
+        for entry, bit in self._numbered():
+            ways += way(self._opening, *self._inside(entry), after.with_bits(1 << bit))
+        for entry in self._repeatable():
+            ways += way(self._opening, *self._inside(entry), after)
+        made = self._rules.rule(ways)
+        values = [entry.value for entry in self._apart if entry.required]
+        needs = ALWAYS.union(*(value.needs for value in values if value is not None))
+        return None if made is None else replace(made, needs=needs)
+
+    def _only_free(self, empty: tuple[Way, ...], least: int) -> Symbol | None:
+        """No entry has to be kept apart from another one."""
+        if self._free is None:
+            return self._rules.rule(empty)
+        more = self._rules.rule(way(_COMMA, *_pair(self._free)))
+        assert more is not None, "it has a value"
+        least = min(least, self._most_free)
+        tail = more.repeated(max(0, least - 1), max(0, self._most_free - 1))
+        some = way(self._opening, *_pair(self._free), tail, self._closing)
+        return self._rules.rule((*empty, *(some if self._most_free else ())))
+
+    def _countable(self, least: int) -> int:
+        """`least`, where that many can always be written and are kept apart."""
+        always = [entry for entry in self._apart if entry.value and not entry.value.needs]
+        uncounted = self._others or self._free is not None or len(always) < least
+        return self._required if uncounted else max(least, self._required)
+
+    def _following(self, own: Symbol, least: int, most: int) -> Iterator[Way]:
+        """The ways to go on behind an entry."""
+        begin: tuple[Symbol, ...] = ()
+        if self._free is not None and self._most_free:
+            more = self._rules.rule(way(_COMMA, *self._inside(self._free)))
+            assert more is not None, "it has a value"
+            begin = (more.repeated(0, self._most_free),)
+        yield from way(*begin, self._closing, keys=self._enough(least))
+        for entry, bit in self._numbered():
+            keys = f"bit_clear({bit})"
+            if most < len(self._apart):
+                keys = f"and({keys}, bit_count_lt({self._bits()}, {most}))"
+            after = own.with_bits(1 << bit)
+            yield from way(*begin, _COMMA, *self._inside(entry), after, keys=keys)
+        for entry in self._others:
+            yield from way(*begin, _COMMA, *self._inside(entry), own)
+
+    def _enough(self, least: int) -> str:
+        """The condition that all required ones are written, and `least` of all."""
+        conditions = []
+        if self._required:
+            start = self._rules.key_bit(0)
+            conditions.append(f"is_ones([{start}:{start + self._required}])")
+        if least > self._required:
+            conditions.append(f"bit_count_ge({self._bits()}, {least})")
+        return f"and({', '.join(conditions)})" if len(conditions) > 1 else "".join(conditions)
+
+    def _bits(self) -> str:
+        return f"[{self._rules.key_bit(0)}:{self._rules.key_bit(len(self._apart))}]"
+
+    def _numbered(self) -> Iterator[tuple[Entry, int]]:
+        for index, entry in enumerate(self._apart):
+            yield entry, self._rules.key_bit(index)
+
+    def _repeatable(self) -> Iterator[Entry]:
+        yield from self._others
+        if self._free is not None and self._most_free:
+            yield self._free
+
+    def _inside(self, entry: Entry) -> tuple[Symbol, Symbol]:
+        label, value = _pair(entry)
+        return label, self._rules.inside(value)
+
+
+def _pair(entry: Entry) -> tuple[Symbol, Symbol]:
+    assert entry.value is not None, "entries without a value are left out"
+    return entry.label, entry.value

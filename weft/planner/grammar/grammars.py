@@ -8,13 +8,14 @@ from functools import lru_cache
 from typing import Final
 
 from weft.core.schema import array_of
+from weft.core.schema.keywords import parts
 from weft.core.values import JsonSchema, ToolSpec
 from weft.planner.grammar.limits import GrammarLimits
-from weft.planner.grammar.lines import Lines
+from weft.planner.grammar.lines import Lines, loosened_by
 from weft.planner.grammar.places import key_of
 from weft.planner.grammar.references import References
-from weft.planner.grammar.results import BITS, Item, Kind, items_of, kinds_of, slots_of
-from weft.planner.grammar.rules import Rules, Symbol, Way, literal, way
+from weft.planner.grammar.results import Item, Kind, items_of, kinds_of, slots_of
+from weft.planner.grammar.rules import BITS, MOST_KEYS, Rules, Symbol, Way, literal, way
 
 Known = Mapping[int, JsonSchema | None]
 _KEPT: Final = 32
@@ -34,11 +35,9 @@ def step_grammar(
 
     `known` are the schemas of the results that may be referred to, by number. Whatever is written
     by it, `PlanReader` takes. Without `calls` there is only the join.
-
-    Raises: `BuildError` for a parameter that no grammar can hold a model to.
     """
     kinds = kinds_of(known, (), limits)
-    lines = _Grammar(kinds, items_of(kinds, limits), number, 0, limits)
+    lines = _Grammar(kinds, items_of(kinds, limits), number, 0, limits, BITS)
     ways = [
         one
         for tool in (tools if calls else ())
@@ -61,8 +60,7 @@ def plan_grammar(
     The numbers begin with `first`, which is larger than those of `known`. Whatever is written by
     it, `PlanReader` takes.
 
-    Raises: `BuildError` for a parameter that no grammar can hold a model to, `ValueError` for more
-    steps than `most_steps` says.
+    Raises: `ValueError` for more steps than `most_steps` says.
     """
     plain = [[tool.name, tool.parameters, tool.result] for tool in tools]
     earlier = [[number, schema] for number, schema in (known or {}).items()]
@@ -77,7 +75,7 @@ def _plan_grammar(text: str, steps: int, limits: GrammarLimits, first: int) -> s
     tools = [ToolSpec(name, "", parameters, result) for name, parameters, result in plain]
     known: dict[int, JsonSchema | None] = dict(earlier)
     kinds = kinds_of(known, _results(tools), limits)
-    lines = _Grammar(kinds, items_of(kinds, limits), first, steps, limits)
+    lines = _Grammar(kinds, items_of(kinds, limits), first, steps, limits, _keys(tools))
     if lines.slots.steps < steps:
         raise ValueError(f"one grammar has room for {lines.slots.steps} steps, not for {steps}")
     calls: dict[int, list[Way]] = {}
@@ -101,7 +99,30 @@ def most_steps(tools: Sequence[ToolSpec]) -> int:
     """How many steps a plan may have so that one grammar holds it to the types of their results:
     the fewer, the more kinds of results there are.
     """
-    return BITS // max(1, len(set(map(key_of, _results(tools)))).bit_length())
+    bits = len(set(map(key_of, _results(tools)))).bit_length()
+    return (BITS - _keys(tools)) // max(1, bits)
+
+
+def _keys(tools: Sequence[ToolSpec]) -> int:
+    """How many keys of one record the grammar of a plan keeps apart."""
+    return min(MOST_KEYS, max((_most_keys(tool.parameters) for tool in tools), default=0))
+
+
+def _most_keys(schema: object) -> int:
+    """The most keys that one object in a schema can have, as far as they are declared."""
+    if isinstance(schema, (list, tuple)):
+        return max(map(_most_keys, schema), default=0)
+    if not isinstance(schema, Mapping):
+        return 0
+    inner = max(map(_most_keys, schema.values()), default=0)
+    names = schema.get("properties")
+    own = {*names} if isinstance(names, Mapping) else set()
+    return max(inner, len(own.union(map(str, parts(schema.get("required"))))))
+
+
+def loosened(tools: Sequence[ToolSpec], limits: GrammarLimits = _LIMITS) -> tuple[str, ...]:
+    """What a grammar leaves to the checker and the tools, in words: `'not'`, for example."""
+    return tuple(told for tool in tools for told in loosened_by(tool, limits))
 
 
 def _results(tools: Sequence[ToolSpec]) -> list[JsonSchema | None]:
@@ -119,16 +140,18 @@ class _Grammar:
         first: int,
         steps: int,
         limits: GrammarLimits,
+        keys: int,
     ) -> None:
-        self.rules = Rules()
-        self.slots = slots_of(kinds, first, steps)
+        self.rules = Rules(keys)
+        self.slots = slots_of(kinds, first, steps, keys)
         self._lines = Lines(self.rules, References(self.rules, kinds, self.slots), items, limits)
         self._limits = limits
         self.calls = self._lines.calls
 
     def join(self, number: int) -> tuple[Way, ...]:
-        """The last line."""
-        return way(literal(f"{number}. "), self._lines.join())
+        """The last line, which may end in a newline, as that of a file does."""
+        start, join = literal(f"{number}. "), self._lines.join()
+        return (*way(start, join), *way(start, join, _NEWLINE))
 
     def line(self, ways: Sequence[Way]) -> Symbol | None:
         """A line with the thought before it."""

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
 
 from weft.core.schema import mismatch
 from weft.core.values import JsonSchema
 from weft.planner.grammar.places import Place, fitting, key_of
 from weft.planner.grammar.results import Item, Kind, Slots
 from weft.planner.grammar.rules import Rules, Symbol, Way, either, literal, way
+
+Chosen: TypeAlias = Callable[[Iterable[Place]], Iterable[Place]]
+"""Those of some places that may be referred to."""
 
 _INDEX: JsonSchema = {"type": "integer", "minimum": 0}
 
@@ -35,8 +40,7 @@ class References:
         key = (name, id(item))
         if key not in self._made:
             if name not in self._fitting:
-                fits = self._steps(lambda place: mismatch(place.schema, target) is None)
-                self._fitting[name] = list(fits)
+                self._fitting[name] = list(self._steps(partial(fitting, target=target)))
             ways = self._fitting[name][:]
             if item is not None:
                 ways += self._paths(literal("$item"), fitting(item.places, target))
@@ -44,7 +48,7 @@ class References:
             self._made[key] = self._rules.rule(ways)
         return self._made[key]
 
-    def outside(self, chosen: Callable[[Place], bool] = lambda _: True) -> Symbol | None:
+    def outside(self, chosen: Chosen = iter) -> Symbol | None:
         """A reference to a step's result, or to a part of it, where that place is chosen."""
         return self._rules.rule(self._steps(chosen))
 
@@ -60,13 +64,13 @@ class References:
 
     def schemas(self) -> Iterator[JsonSchema | None]:
         """The schemas of all that can be referred to in a step's result, each once."""
-        every = (place.schema for kind in self._kinds for place in kind.places)
-        yield from {key_of(schema): schema for schema in every}.values()
+        every = (place for kind in self._kinds for place in kind.places)
+        yield from {place.key: place.schema for place in every}.values()
 
-    def _steps(self, chosen: Callable[[Place], bool]) -> Iterator[Way]:
+    def _steps(self, chosen: Chosen) -> Iterator[Way]:
         for kind, number in zip(self._kinds, self._numbers, strict=True):
             if number is not None:
-                yield from self._paths(number, filter(chosen, kind.places))
+                yield from self._paths(number, chosen(kind.places))
 
     def _number(self, kind: Kind) -> Symbol | None:
         """`$` and the number of a step with a result of this kind."""

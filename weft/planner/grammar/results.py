@@ -1,5 +1,7 @@
 """What may be referred to, and in which bits of a parameter a plan remembers it.
 
+The bits above them are those of the keys of records: see `weft.planner.grammar.rules`.
+
 Knows schemas; knows no tools and no rules.
 """
 
@@ -13,10 +15,11 @@ from weft.core.schema import at
 from weft.core.values import JsonSchema
 from weft.planner.grammar.limits import GrammarLimits
 from weft.planner.grammar.places import Place, fitting, key_of, places
+from weft.planner.grammar.rules import BITS
 
-BITS: Final = 64
 LIST: Final[JsonSchema] = {"type": "array"}
 _MOST_ITEMS: Final = 15
+_MOST_OF_ALL: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The layout of the 64 bits that rules hand on: a slot of `bits` for each of `steps` steps.
+    """The layout of the bits that rules hand on: a slot of `bits` for each of `steps` steps.
 
     The first is that of number `first`. A slot holds the code of its step's result, and 0 as long
     as the step is not written.
@@ -86,24 +89,33 @@ def kinds_of(
 
 
 def items_of(kinds: Sequence[Kind], limits: GrammarLimits) -> list[Item]:
-    """The items of all lists in `kinds`; of very many different ones, those first found."""
+    """The items of all lists in `kinds`; of the last of very many, nothing is known."""
     schemas: dict[str, JsonSchema | None] = {}
     lists: dict[str, list[tuple[Kind, Place]]] = {}
+    # Each has rules of its own for all arguments of all tools, and servers bound their number.
+    most = max(1, min(_MOST_ITEMS, _MOST_OF_ALL // max(1, len(kinds))))
     for kind in kinds:
         for place in fitting(kind.places, LIST):
-            try:
-                item = at(place.schema, [-1])
-            except LookupError:
-                continue
-            schemas.setdefault(key_of(item), item)
-            lists.setdefault(key_of(item), []).append((kind, place))
-    return [
-        Item(places(schema, limits), tuple(lists[key]))
-        for key, schema in list(schemas.items())[:_MOST_ITEMS]
-    ]
+            item = _item(place.schema)
+            key = key_of(item)
+            if key not in schemas and len(schemas) >= most:
+                item, key = None, key_of(None)
+            schemas.setdefault(key, item)
+            lists.setdefault(key, []).append((kind, place))
+    return [Item(places(schema, limits), tuple(lists[key])) for key, schema in schemas.items()]
 
 
-def slots_of(kinds: Sequence[Kind], first: int, steps: int) -> Slots:
-    """A layout for `steps` steps from number `first`, or for as many as there is room for."""
+def _item(schema: JsonSchema | None) -> JsonSchema | None:
+    try:
+        return at(schema, [-1])
+    except LookupError:
+        return None  # of a list that is always empty, there is no item to know
+
+
+def slots_of(kinds: Sequence[Kind], first: int, steps: int, keys: int) -> Slots:
+    """A layout for `steps` steps from number `first`, or for as many as there is room for.
+
+    `keys` bits are taken already.
+    """
     bits = max((kind.code for kind in kinds), default=0).bit_length()
-    return Slots(bits, first, min(steps, BITS // bits if bits else steps))
+    return Slots(bits, first, min(steps, (BITS - keys) // bits if bits else steps))

@@ -6,6 +6,9 @@ A rule may be parametric: it hands 64 bits on to the rules inside it, and a way 
 a condition on them. What begins with a text and cannot be ended, because a condition behind it does
 not hold, would lead a model into a trap; so such a way is guarded from its beginning.
 
+The upper bits, as many as there are keys, belong to the innermost record: which of its keys are
+written. A value inside a record begins with none of them set.
+
 Traits of llguidance 1.7 that are respected here: a parametric rule has to need its parameter; no
 rule is just another one with other bits; rules have small letters, terminals capitals. Two ways to
 read the same text must not give one rule different parameters: it would mix them up.
@@ -14,7 +17,8 @@ read the same text must not give one rule different parameters: it would mix the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Final, TypeAlias
@@ -23,37 +27,60 @@ Needs: TypeAlias = frozenset[frozenset[str]]
 """Of each group of conditions at least one has to hold; no groups: it can always be written."""
 
 ALWAYS: Final[Needs] = frozenset()
+BITS: Final = 64
+MOST_KEYS: Final = 24
+"""Keys of one record that a grammar of a whole plan keeps apart."""
 _MOST_GROUPS: Final = 64
+_SPECIAL: Final = re.compile(r"[\\.+*?()|\[\]{}^$&~#-]")
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
     """What may stand in a rule: spelt text, a rule, or a terminal.
 
-    `bits` are set in the parameter that it gets. `needs` says when there is a way to end it.
+    `bits` are set in the parameter that it gets, or where `kept` is given, only those are kept.
+    `times`: it is written so often, at least and at most. `needs` says when there is a way to end
+    it.
     """
 
     text: str
     parametric: bool = False
     bits: int = 0
+    kept: int | None = None
+    times: tuple[int, int] | None = None
     needs: Needs = field(default=ALWAYS, compare=False)
 
     def with_bits(self, bits: int) -> Symbol:
         """The rule with these bits set in its parameter; itself where it has none."""
         return replace(self, bits=self.bits | bits) if self.parametric else self
 
+    def repeated(self, least: int, most: int) -> Symbol:
+        """The same, written `least` to `most` times."""
+        return replace(self, times=(least, most), needs=self.needs if least else ALWAYS)
+
     def __str__(self) -> str:
-        if not self.parametric:
-            return self.text
-        return f"{self.text}::bit_or({self.bits:#x})" if self.bits else f"{self.text}::_"
+        text = self.text
+        if self.parametric:
+            text += f"::{self._parameter()}"
+        return f"({text}){{{self.times[0]},{self.times[1]}}}" if self.times else text
+
+    def _parameter(self) -> str:
+        if self.kept is not None:
+            return f"bit_and({self.kept:#x})"
+        return f"bit_or({self.bits:#x})" if self.bits else "_"
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to write a rule: its parts in order, where `condition` holds of the parameter."""
+    """One way to write a rule: its parts in order, where `condition` holds of the parameter.
+
+    And where `keys` holds: a condition on the keys of the record that it belongs to. Such a one can
+    be met in time, so nothing needs it.
+    """
 
     parts: tuple[Symbol, ...]
     condition: str = ""
+    keys: str = ""
 
     @property
     def needs(self) -> Needs:
@@ -63,13 +90,19 @@ class Way:
 
     def __str__(self) -> str:
         parts = " ".join(map(str, self.parts)) or '""'
-        return f"{parts} %if {self.condition}" if self.condition else parts
+        condition = self.condition or self.keys
+        return f"{parts} %if {condition}" if condition else parts
 
 
 class Rules:
-    """Rules are made from the inside out, and equal ones are one."""
+    """Rules are made from the inside out, and equal ones are one.
 
-    def __init__(self) -> None:
+    `keys`: how many bits are left for the keys of a record.
+    """
+
+    def __init__(self, keys: int = MOST_KEYS) -> None:
+        self.keys = keys
+        self._loops: dict[Hashable, Symbol] = {}
         self._rules: dict[tuple[str, ...], Symbol] = {}
         self._terminals: dict[str, Symbol] = {}
         self._guards: dict[tuple[str, ...], Symbol] = {}
@@ -79,15 +112,37 @@ class Rules:
         kept = tuple(dict.fromkeys(ways))
         if not kept:
             return None
-        if len(kept) == 1 and len(kept[0].parts) == 1 and not kept[0].condition:
+        if len(kept) == 1 and len(kept[0].parts) == 1 and not (kept[0].condition or kept[0].keys):
             return kept[0].parts[0]
         return self._define(tuple(map(self._guarded, kept)))
 
-    def terminal(self, regex: str) -> Symbol:
-        """What matches a regular expression in the syntax of Rust's regex, from end to end."""
-        if regex not in self._terminals:
-            self._terminals[regex] = Symbol(f"T{len(self._terminals)}")
-        return self._terminals[regex]
+    def loop(self, key: Hashable, ways: Callable[[Symbol], Iterable[Way]]) -> Symbol:
+        """A rule that has itself inside, which `ways` gets; for equal keys it is the same."""
+        if key not in self._loops:
+            own = self._loops[key] = Symbol(f"k{len(self._loops)}", parametric=True)
+            self._rules[tuple(map(str, map(self._guarded, ways(own))))] = own
+        return self._loops[key]
+
+    def key_bit(self, index: int) -> int:
+        """The number of the bit that says whether key `index` of a record is written."""
+        return BITS - self.keys + index
+
+    def inside(self, value: Symbol) -> Symbol:
+        """`value` inside a record: of what came before, it knows all but the record's keys."""
+        kept = (1 << (BITS - self.keys)) - 1
+        return replace(value, kept=kept) if value.parametric else value
+
+    def terminal(self, regex: str, but: Sequence[str] = ()) -> Symbol:
+        """What matches a regular expression in the syntax of Rust's regex, from end to end.
+
+        None of the texts `but`.
+        """
+        body = f"/{_delimited(regex)}/"
+        if but:
+            body += f" & ~/{_delimited('|'.join(map(escaped, but)))}/"
+        if body not in self._terminals:
+            self._terminals[body] = Symbol(f"T{len(self._terminals)}")
+        return self._terminals[body]
 
     def text(self, start: Symbol) -> str:
         """The grammar of what `start` stands for. By its first line no other dialect takes it."""
@@ -97,13 +152,15 @@ class Rules:
             name = f"{symbol.text}::_" if symbol.parametric else symbol.text
             lines.append(f"{name}: " + "\n  | ".join(body))
         for regex, symbol in self._terminals.items():
-            lines.append(f"{symbol.text}: /{_delimited(regex)}/")
+            lines.append(f"{symbol.text}: {regex}")
         return "\n".join(lines) + "\n"
 
     def _define(self, ways: Sequence[Way]) -> Symbol:
         body = tuple(map(str, ways))
         if body not in self._rules:
-            parametric = any(way.condition or any(p.parametric for p in way.parts) for way in ways)
+            parametric = any(
+                way.condition or way.keys or any(p.parametric for p in way.parts) for way in ways
+            )
             name = f"r{len(self._rules)}"
             self._rules[body] = Symbol(name, parametric, needs=_any([way.needs for way in ways]))
         return self._rules[body]
@@ -131,10 +188,10 @@ def literal(text: str) -> Symbol:
     return Symbol(json.dumps(text))
 
 
-def way(*parts: Symbol | None, condition: str = "") -> tuple[Way, ...]:
+def way(*parts: Symbol | None, condition: str = "", keys: str = "") -> tuple[Way, ...]:
     """One way, or none where a part cannot be written at all."""
     known = tuple(part for part in parts if part is not None)
-    return (Way(known, condition),) if len(known) == len(parts) else ()
+    return (Way(known, condition, keys),) if len(known) == len(parts) else ()
 
 
 def either(conditions: Sequence[str]) -> str:
@@ -154,6 +211,11 @@ def _any(ways: Sequence[Needs]) -> Needs:
         both = frozenset(one | other for one, other in product(found, needs))
         found = both if len(both) <= _MOST_GROUPS else found
     return found
+
+
+def escaped(text: str) -> str:
+    """A regular expression that matches `text` and nothing else."""
+    return _SPECIAL.sub(lambda found: "\\" + found[0], text)
 
 
 def _delimited(regex: str) -> str:

@@ -7,135 +7,167 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
-from weft.planner.grammar.conjunction import CannotHold, Keywords
+from weft.planner.grammar.conjunction import Keywords
 from weft.planner.grammar.limits import GrammarLimits
-from weft.planner.grammar.numbers import PLACES, decimals, fractions, integers
-from weft.planner.grammar.rules import Rules, Symbol
+from weft.planner.grammar.numbers import NumberRange, integers, numbers, places, rounded, whole
+from weft.planner.grammar.rules import Rules, Symbol, Way, literal, way
 
-# Escapes of single code units are left out: half a character could be written with them.
-CHARACTER: Final = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])'
-# Of the formats that JSON Schema names, those that llguidance can hold a string to.
-_FORMATS: Final = frozenset(
-    ("date", "date-time", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri")
+Loosened = Callable[[str], None]
+"""Is told each keyword that a grammar does not hold a value to."""
+
+_HEX: Final = "[0-9a-fA-F]"
+# Any escape of JSON, but for one half of a character without the other.
+_UNIT: Final = (
+    rf"\\u(?:[0-9abcefABCEF]{_HEX}{{3}}|[dD][0-7]{_HEX}{{2}}"
+    rf"|[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}})"
 )
+CHARACTER: Final = rf'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|{_UNIT})'
+# In the one spelling that `write` has for a key, so that no key has two.
+KEY_CHARACTER: Final = r'(?:[^"\\\x00-\x1f]|\\["\\bfnrt]|\\u00[01][0-9a-f])'
+_FORMATS: Final = frozenset(("duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"))
+"""Formats of JSON Schema that llguidance holds a string to."""
+
+_DATE: Final = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_TIME: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::(?:[0-5][0-9]|60)(?:\.[0-9]{1,9})?)?"
+_ZONE: Final = r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9])?"
+_MOMENTS: Final = {
+    "date": _DATE,
+    "time": f"{_TIME}{_ZONE}",
+    "date-time": f"{_DATE}[Tt ]{_TIME}{_ZONE}",
+}
+"""Formats that are written in more ways than llguidance's own: seconds and zone may be missing."""
+
 _LEAST_FOR_A_PATTERN: Final = 200
 # What is not regular (look-around, references back), or is not the same in Python and in Rust.
 _BEYOND: Final = re.compile(r"\(\?(?!:)|\\[1-9bBAZzGkpP]|[*+?}]\+|\{,|\[\^?[^\]\\]*\[|&&|--|~~")
-# Bounds further out than that are none: what is computed here has 28 digits.
-_FARTHEST: Final = Decimal(10) ** 20
+# Bounds further out than that are left to the checker.
+_FARTHEST: Final = Decimal(10) ** 18
 
 
-def string(rules: Rules, schema: Keywords, limits: GrammarLimits) -> Symbol | None:
-    """Raises: `CannotHold` for a pattern beyond regular expressions."""
-    pattern, form = schema.get("pattern"), schema.get("format")
+def string(
+    rules: Rules, schema: Keywords, limits: GrammarLimits, loosened: Loosened
+) -> Symbol | None:
+    """A string in quotes."""
+    pattern, form = _regular(schema.get("pattern"), loosened), schema.get("format")
     described = pattern is not None or form in _FORMATS
     low = int(schema.get("minLength", 0))
     high = max(low, _LEAST_FOR_A_PATTERN if described else 0, limits.chars)
     high = min(high, int(schema.get("maxLength", high)))
     if low > high:
         return None
+    if form in _MOMENTS and pattern is None:
+        return rules.terminal(f'"{_MOMENTS[str(form)]}"')
     if not described:
         return rules.terminal(f'"{CHARACTER}{{{low},{high}}}"')
     leaf: dict[str, Any] = {"type": "string", "minLength": low, "maxLength": high}
     if pattern is not None:
-        leaf["pattern"] = _regular(pattern)
+        leaf["pattern"] = pattern
     if form in _FORMATS:
         leaf["format"] = form
     return Symbol(f"%json {json.dumps(leaf)}")
 
 
-def _regular(pattern: Any) -> str:
+def _regular(pattern: Any, loosened: Loosened) -> str | None:
+    """The pattern, if it is a regular expression in the narrow sense."""
+    if pattern is None:
+        return None
     try:
         re.compile(pattern)
     except (re.error, TypeError):
-        raise CannotHold(f"the 'pattern' {pattern!r}, which is no regular expression") from None
+        loosened(f"the 'pattern' {pattern!r}, which is no regular expression")
+        return None
     if _BEYOND.search(pattern):
-        raise CannotHold(f"the 'pattern' {pattern!r}")
+        loosened(f"the 'pattern' {pattern!r}")
+        return None
     return str(pattern)
 
 
-def number(rules: Rules, schema: Keywords, limits: GrammarLimits) -> Symbol | None:
-    """A number, without exponent. Exact up to bounds that exclude their own value, where a margin
-    of a hundredth, or of a millionth where that is needed, is left out too.
-    """
-    if "multipleOf" in schema:
-        return _multiple(rules, schema, limits)
-    low, high = _range(schema, limits)
-    open_ended = "exclusiveMinimum" in schema or "exclusiveMaximum" in schema
-    if not open_ended and low == low.to_integral_value() and high == high.to_integral_value():
-        return _terminal(rules, fractions(low, high))
-    for places in range(max(2, _places(low), _places(high)), PLACES + 1):
-        margin = Decimal(1).scaleb(-places)
-        narrow = _narrowed(schema, low, high, margin)
-        if regex := decimals(*narrow, places):
-            return _terminal(rules, regex)
+def number(
+    rules: Rules, schema: Keywords, limits: GrammarLimits, loosened: Loosened
+) -> tuple[Way, ...]:
+    """A number in any spelling of JSON."""
+    within = _range(schema)
+    if (step := _step(schema, loosened)) is None:
+        return _terminal(rules, numbers(within, limits.digits, limits.decimals))
+    used = places(step)
+    if step.scaleb(used) != 1:
+        loosened(f"'multipleOf' {schema['multipleOf']!r}")
+    if not used:
+        return _terminal(rules, whole(within, limits.digits))
+    return _terminal(rules, rounded(within, limits.digits, used))
+
+
+def integer(
+    rules: Rules, schema: Keywords, limits: GrammarLimits, loosened: Loosened
+) -> tuple[Way, ...]:
+    """A whole number. JSON has `3.0` for one as well."""
+    within = _range(schema)
+    step = _step(schema, loosened)
+    if step is None or Decimal(1) % step == 0:
+        return _terminal(rules, whole(within, limits.digits))
+    # llguidance tells no multiples below 0, nor far from it: those are left to the checker.
+    multiple = _multiple(int(step.scaleb(max(0, places(step)))), within.above_zero)
+    far = NumberRange(low=_FARTHEST) if within.high is None else None
+    below = replace(within, high=Decimal(-1)) if within.high is None or within.high >= 0 else within
+    others = [integers(one, limits.digits) for one in (far, below) if one is not None]
+    return (
+        *way(multiple),
+        *way(multiple, literal(".0")),
+        *_terminal(rules, "|".join(filter(None, others))),
+    )
+
+
+def _multiple(step: int, within: NumberRange) -> Symbol | None:
+    """Whole multiples that are not negative."""
+    assert within.low is not None
+    high = _FARTHEST if within.high is None else within.high
+    first, last = -(-int(within.low.to_integral_value("ROUND_CEILING")) // step), int(high // step)
+    first += within.low_open and first * step == within.low
+    last -= within.high_open and last * step == high
+    if high < 0 or last < first:
+        return None
+    leaf = {"type": "integer", "multipleOf": step, "minimum": first * step}
+    return Symbol(f"%json {json.dumps({**leaf, 'maximum': last * step})}")
+
+
+def _step(schema: Keywords, loosened: Loosened) -> Decimal | None:
+    """What a number has to be a multiple of."""
+    stated = schema.get("multipleOf")
+    if stated is None:
+        return None
+    if isinstance(stated, (int, float)) and Decimal(str(stated)).is_finite() and stated > 0:
+        return Decimal(str(stated))
+    loosened(f"'multipleOf' {stated!r}")
     return None
 
 
-def integer(rules: Rules, schema: Keywords, limits: GrammarLimits) -> Symbol | None:
-    """A whole number, written without a point."""
-    if "multipleOf" in schema:
-        return _multiple(rules, {**schema, "type": "integer"}, limits)
-    low, high = _narrowed(schema, *_range(schema, limits), Decimal(1))
-    return _terminal(rules, integers(low, high))
+def _range(schema: Keywords) -> NumberRange:
+    low, low_open = _bound(schema, "inimum", max)
+    high, high_open = _bound(schema, "aximum", min)
+    return NumberRange(low, high, low_open, high_open)
 
 
-def _multiple(rules: Rules, schema: Keywords, limits: GrammarLimits) -> Symbol | None:
-    """Whole multiples; where a fraction is asked for, those of its multiples that are whole."""
-    step = Decimal(str(schema["multipleOf"]))
-    if step <= 0 or not step.is_finite():
-        raise CannotHold(f"'multipleOf' {schema['multipleOf']!r}")
-    whole = int(step * 10 ** max(0, _places(step)))
-    if Decimal(1) % step == 0:
-        whole = 1
-    low, high = _narrowed(schema, *_range(schema, limits), Decimal(1))
-    first, last = -(-int(low.to_integral_value("ROUND_CEILING")) // whole), int(high // whole)
-    if whole == 1:
-        return _terminal(rules, integers(low, high))
-    if first > last:
-        return None
-    if last < 0:
-        raise CannotHold("'multipleOf' with negative numbers only")
-    leaf = {"type": "integer", "multipleOf": whole, "minimum": first * whole}
-    return Symbol(f"%json {json.dumps({**leaf, 'maximum': last * whole})}")
-
-
-def _range(schema: Keywords, limits: GrammarLimits) -> tuple[Decimal, Decimal]:
-    """What the bounds leave; where there is none, as far as the digits go."""
-    most = Decimal(10) ** limits.digits
-    lows, highs = list(_bounds(schema, "inimum")), list(_bounds(schema, "aximum"))
-    low = max(lows) if lows else min(-most, *(10 * high for high in highs), Decimal(0))
-    high = min(highs) if highs else max(most, *(10 * one for one in lows), Decimal(0))
-    return low, high
-
-
-def _bounds(schema: Keywords, ending: str) -> Iterator[Decimal]:
-    for keyword in (f"m{ending}", f"exclusiveM{ending}"):
+def _bound(
+    schema: Keywords, ending: str, nearest: Callable[..., Decimal]
+) -> tuple[Decimal | None, bool]:
+    """The bound that leaves fewer numbers, and whether it is left out itself."""
+    found = {}
+    for keyword in (f"exclusiveM{ending}", f"m{ending}"):
         value = schema.get(keyword)
-        if isinstance(value, (int, float)) and abs(value) <= _FARTHEST:
-            yield Decimal(str(value))
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            bound = Decimal(str(value))
+            if bound.is_finite() and abs(bound) <= _FARTHEST:
+                found[keyword] = bound
+    if not found:
+        return None, False
+    end = nearest(found.values())
+    return end, found.get(f"exclusiveM{ending}") == end
 
 
-def _narrowed(
-    schema: Keywords, low: Decimal, high: Decimal, margin: Decimal
-) -> tuple[Decimal, Decimal]:
-    """The range without the bounds that exclude themselves."""
-    if low == schema.get("exclusiveMinimum") and low % margin == 0:
-        low += margin
-    if high == schema.get("exclusiveMaximum") and high % margin == 0:
-        high -= margin
-    return low, high
-
-
-def _places(value: Decimal) -> int:
-    """How many digits stand behind the point."""
-    exponent = value.normalize().as_tuple().exponent
-    return -exponent if isinstance(exponent, int) and exponent < 0 else 0
-
-
-def _terminal(rules: Rules, regex: str) -> Symbol | None:
-    return rules.terminal(regex) if regex else None
+def _terminal(rules: Rules, regex: str) -> tuple[Way, ...]:
+    return way(rules.terminal(regex)) if regex else ()

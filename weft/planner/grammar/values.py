@@ -6,53 +6,60 @@ Knows JSON's spelling; which references fit is told by whoever makes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from weft.core.errors import PlanError
-from weft.core.schema import mismatch
+from weft.core.schema import mismatch, references
 from weft.core.schema.definitions import standing_alone
 from weft.core.schema.keywords import Part, listed, parts, required
 from weft.core.values import JsonSchema
 from weft.planner.grammar.branches import branches, kinds_of
 from weft.planner.grammar.conjunction import Keywords
-from weft.planner.grammar.entries import Entry, free_names, record, row
+from weft.planner.grammar.entries import Entry, record, row
 from weft.planner.grammar.limits import GrammarLimits
 from weft.planner.grammar.rules import Rules, Symbol, Way, literal, way
-from weft.planner.grammar.scalars import integer, number, string
+from weft.planner.grammar.scalars import KEY_CHARACTER, Loosened, integer, number, string
 from weft.planner.text.writer import write_value
 
 References = Callable[[JsonSchema | None], Symbol | None]
 """What refers to something that may fit a schema; None where nothing does."""
 
-_ANYTHING_DEPTH: Final = 2
-_CHOICES: Final = 500
+_CHOICES: Final = 2_000
+
+
+def _quietly(_: str) -> None:
+    """Tells nobody."""
 
 
 class Values:
-    """The values of schemas as rules."""
+    """The values of schemas as rules. `loosened` is told what they leave to the checker."""
 
-    def __init__(self, rules: Rules, limits: GrammarLimits, references: References) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        limits: GrammarLimits,
+        references: References,
+        loosened: Loosened = _quietly,
+    ) -> None:
         self._rules = rules
         self._limits = limits
         self.references = references
+        self._loosened = loosened
         self._made: dict[tuple[str, int, int], Symbol | None] = {}
 
     def of(self, schema: JsonSchema | None) -> Symbol | None:
-        """A value of `schema`, in which references may stand anywhere; None where there is none.
-
-        Raises: `CannotHold`.
-        """
+        """A value of `schema`, in which references may stand anywhere; None where there is none."""
         whole: JsonSchema = {} if schema is None else schema
         return self._value(whole, whole, self._limits.depth)
 
     def _value(self, schema: Part, root: JsonSchema, depth: int) -> Symbol | None:
         # Equal schemas mean the same only where the same definitions stand behind them.
-        key = (json.dumps(schema, sort_keys=True, default=str), id(root), depth)
+        behind = id(root) if any(references(schema)) else 0
+        key = (json.dumps(schema, sort_keys=True, default=str), behind, depth)
         if key not in self._made:
             found: list[Way] = []
-            for keywords in branches(schema, root):
+            for keywords in branches(schema, root, self._loosened):
                 found += self._branch(keywords, root, depth)
             if isinstance(schema, Mapping):
                 found += way(self.references(standing_alone(schema, root)))
@@ -60,93 +67,104 @@ class Values:
         return self._made[key]
 
     def _branch(self, keywords: Keywords, root: JsonSchema, depth: int) -> Iterator[Way]:
-        if listed(keywords) is not None:
-            yield from _choices(keywords)
+        values = listed(keywords)
+        if values is not None and len(values) <= _CHOICES:
+            for value in values:
+                if mismatch({"const": value}, keywords) is None:
+                    yield from self._constant(value, depth)
             return
-        if "type" not in keywords:
-            depth = min(depth, _ANYTHING_DEPTH)
+        if values is not None:
+            self._loosened(f"an 'enum' of more than {_CHOICES:,} values")
         for kind in kinds_of(keywords):
             yield from self._kind(kind, keywords, root, depth)
 
     def _kind(self, kind: str, schema: Keywords, root: JsonSchema, depth: int) -> tuple[Way, ...]:
-        rules, limits = self._rules, self._limits
+        rules, limits, loosened = self._rules, self._limits, self._loosened
         match kind:
             case "string":
-                return way(string(rules, schema, limits))
+                return way(string(rules, schema, limits, loosened))
             case "number":
-                return way(number(rules, schema, limits))
+                return number(rules, schema, limits, loosened)
             case "integer":
-                return way(integer(rules, schema, limits))
+                return integer(rules, schema, limits, loosened)
             case "boolean":
                 return (*way(literal("true")), *way(literal("false")))
             case "null":
                 return way(literal("null"))
-            case "array":
+            case "array" if depth:
                 return way(self._array(schema, root, depth))
-            case "object":
+            case "object" if depth:
                 return way(self._object(schema, root, depth))
             case _:
                 return ()
 
+    def _constant(self, value: Any, depth: int) -> tuple[Way, ...]:
+        """One value: of an object with its keys in any order, of a number in both spellings."""
+        if isinstance(value, Mapping):
+            members = {name: {"const": one} for name, one in value.items()}
+            closed = {"required": list(members), "additionalProperties": False}
+            return self._kind("object", {"properties": members, **closed}, {}, depth)
+        if isinstance(value, (list, tuple)):
+            fixed = {"minItems": len(value), "maxItems": len(value)}
+            items = [{"const": one} for one in value]
+            return self._kind("array", {"prefixItems": items, **fixed}, {}, depth)
+        same = _other_spelling(value)
+        return (*_spelled(value), *(_spelled(same) if same is not None else ()))
+
     def _array(self, schema: Keywords, root: JsonSchema, depth: int) -> Symbol | None:
         least = int(schema.get("minItems", 0))
-        most = max(least, self._limits.items) if depth else 0
+        most = max(least, self._limits.items)
         most = min(most, int(schema.get("maxItems", most)))
-        places = [*parts(schema.get("prefixItems")), *[schema.get("items", True)] * most][:most]
-        items = [self._value(place, root, depth - 1) for place in places]
-        return row(self._rules, "[]", items, least) if least <= most else None
+        places = list(parts(schema.get("prefixItems")))[:most]
+        first = [self._value(place, root, depth - 1) for place in places]
+        rest = schema.get("items", True)
+        item = None if rest is False else self._value(rest, root, depth - 1)
+        return row(self._rules, "[]", first, item, least, most)
 
     def _object(self, schema: Keywords, root: JsonSchema, depth: int) -> Symbol | None:
-        if not depth:
-            filled = [*required(schema)] or int(schema.get("minProperties", 0))
-            return None if filled else literal("{}")
         declared: Mapping[str, Part] = schema.get("properties") or {}
-        free = schema.get("additionalProperties", not declared)
         needed = required(schema)
+        names = tuple(dict.fromkeys((*declared, *needed)))
+        other = schema.get("additionalProperties", True)
         entries = [
             Entry(
                 literal(f"{write_value(name)}: "),
-                self._value(declared.get(name, free), root, depth - 1),
+                self._value(declared.get(name, other), root, depth - 1),
                 name in needed,
             )
-            for name in dict.fromkeys((*declared, *needed))
+            for name in names
         ]
-        if free is not False:
-            value = self._value(free, root, depth - 1)
-            for name in free_names((*declared, *needed)):
-                label = self._rules.terminal(f'"{name}": ')
-                entries.append(Entry(label, value))
-        return self._counted(entries, schema)
+        most = schema.get("maxProperties")
+        return record(
+            self._rules,
+            "{}",
+            entries,
+            free=None if other is False else self._free(names, other, root, depth),
+            least=int(schema.get("minProperties", 0)),
+            most=None if most is None else int(most),
+            most_free=self._limits.items if most is None else int(most),
+        )
 
-    def _counted(self, entries: Iterable[Entry], schema: Keywords) -> Symbol | None:
-        """As many of `entries` as the schema allows: optional ones become required, or go."""
-        kept = [entry for entry in entries if entry.required or entry.value is not None]
-        needed = sum(entry.required for entry in kept)
-        least = int(schema.get("minProperties", 0))
-        room = int(schema.get("maxProperties", len(kept))) - needed
-        if least > len(kept) or room < min(0, least - needed):
-            return None
-        chosen: list[Entry] = []
-        for entry in kept:
-            promoted = not entry.required and needed < least > 1
-            needed += promoted
-            if entry.required or room > 0:
-                room -= not entry.required
-                chosen.append(replace(entry, required=entry.required or promoted))
-        return record(self._rules, "{}", chosen, some=least == 1 and not needed)
+    def _free(self, names: tuple[str, ...], other: Part, root: JsonSchema, depth: int) -> Entry:
+        """A key that is none of `names`."""
+        spelled = [f"{write_value(name)}: " for name in names]
+        key = f'"{KEY_CHARACTER}{{0,{self._limits.chars}}}": '
+        return Entry(self._rules.terminal(key, spelled), self._value(other, root, depth - 1))
 
 
-def _choices(keywords: Keywords) -> Iterator[Way]:
-    """The listed values that fit, as their text."""
-    for value in (listed(keywords) or ())[:_CHOICES]:
-        if mismatch({"const": value}, keywords) is None:
-            yield from _spelt(value)
+def _other_spelling(value: Any) -> int | float | None:
+    """A number that equals `value` and is written in another way."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53:
+        return float(value)
+    return None
 
 
-def _spelt(value: Any) -> tuple[Way, ...]:
+def _spelled(value: Any) -> tuple[Way, ...]:
     try:
         text = write_value(value)
         text.encode()
     except (PlanError, UnicodeEncodeError):
-        return ()  # it is no JSON, so nobody can write it
+        return ()  # it is no JSON, so no model can write it
     return way(literal(text))
