@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weft.agents.agent import AgentOptions, Answer
     from weft.agents.tools import Isolation, Tool, Toolbox, ToolContext, tool
+    from weft.agents.tools.declared import tool_from_schema
     from weft.core.budget import Budget
     from weft.core.errors import NotDone
     from weft.core.idempotency import idempotency_key
@@ -62,6 +63,7 @@ _HOMES = {
     "think": "weft.workflow.thinking",
     "think_sync": "weft.workflow.thinking",
     "tool": "weft.agents.tools",
+    "tool_from_schema": "weft.agents.tools.declared",
 }
 __version__ = "0.1.0"
 __all__ = [
@@ -92,6 +94,7 @@ __all__ = [
     "think",
     "think_sync",
     "tool",
+    "tool_from_schema",
 ]
 
 

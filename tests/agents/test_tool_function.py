@@ -16,8 +16,8 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from weft.agents.tools import Tool, ToolContext, tool
-from weft.core.errors import BuildError
+from weft.agents.tools import Tool, Toolbox, ToolContext, tool
+from weft.core.errors import BuildError, ToolArgumentError
 from weft.core.schema import at, mismatch
 
 if TYPE_CHECKING:
@@ -307,3 +307,32 @@ def test_bad_options_are_refused(options: dict[str, Any]) -> None:
 def test_a_tool_shows_its_name() -> None:
     assert repr(search) == "<tool search>"
     assert isinstance(search, Tool)
+
+
+def test_a_default_of_none_may_be_given_as_well() -> None:
+    @tool
+    def book(name: str, date: str = None, tags: list[str] = None) -> Any:  # type: ignore[assignment] # noqa: RUF013
+        return [name, date, tags]
+
+    properties = book.spec.parameters["properties"]
+    assert properties["date"] == {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}
+    assert book.spec.parameters["required"] == ["name"]
+    box = Toolbox(book)
+    assert asyncio.run(box.call("book", {"name": "a", "date": None})) == ["a", None, None]
+    with pytest.raises(ToolArgumentError, match="date"):
+        asyncio.run(box.call("book", {"name": "a", "date": 3}))
+
+
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    @tool
+    def repeat(times: int, each: list[int], scale: float = 1.0) -> Any:
+        return [times, each, scale, [type(one).__name__ for one in (times, *each, scale)]]
+
+    box = Toolbox(repeat)
+    given = {"times": 3.0, "each": [1.0, 2], "scale": 2.0}
+    assert asyncio.run(box.call("repeat", given)) == [
+        *(3, [1, 2], 2.0),
+        ["int", "int", "int", "float"],
+    ]
+    with pytest.raises(ToolArgumentError, match="times should be a valid integer"):
+        asyncio.run(box.call("repeat", {"times": 3.5, "each": []}))

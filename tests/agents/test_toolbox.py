@@ -90,7 +90,7 @@ def test_arguments_become_what_the_annotations_say(arguments: dict[str, Any], se
     [
         ({"number": "3"}, "number should be a valid integer, got '3' (string)"),
         ({"number": True}, "number should be a valid integer, got True (boolean)"),
-        ({"number": 3.0}, "number should be a valid integer, got 3.0 (number)"),
+        ({"number": 3.5}, "number should be a valid integer"),
         ({"number": None}, "number should be a valid integer, got None (null)"),
         ({"text": 3}, "text should be a valid string, got 3 (integer)"),
         ({"flag": 1}, "flag should be a valid boolean, got 1 (integer)"),

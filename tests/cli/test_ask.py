@@ -14,6 +14,7 @@ from weft.agents.loops import AGENTS as REGISTERED
 from weft.cli.commands.ask import AGENTS
 from weft.cli.main import app
 from weft.core.fakes import FakeModel
+from weft.core.ports import Capabilities
 from weft.workflow.models import Models
 
 
@@ -64,6 +65,18 @@ def test_no_plan_is_saved_after_a_failure(folder: Path, monkeypatch: pytest.Monk
     assert "answer" in result.stdout
 
 
+def test_a_model_is_held_to_the_bounds_that_are_given(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = FakeModel(
+        [PLAN, FINISH], capabilities=Capabilities(structured_output=True, grammar=True)
+    )
+    result = typed(monkeypatch, script, "--grammar", "chars=77", "--grammar", "items=5")
+    assert result.exit_code == 0, result.output
+    assert script.requests[0].grammar is not None
+    assert "{0,77}" in script.requests[0].grammar
+
+
 def test_json_is_the_only_thing_on_stdout(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = typed(monkeypatch, model(PLAN, FINISH), "--json", "--show-plan")
     found = json.loads(result.stdout)
@@ -76,6 +89,8 @@ def test_json_is_the_only_thing_on_stdout(folder: Path, monkeypatch: pytest.Monk
     [
         (["--agent", "fast"], "expected one of compiler, divide, react, parallel-react"),
         (["--constrain", "yes"], "expected one of auto, line, plan, never"),
+        (["--grammar", "chars"], "is not BOUND=N"),
+        (["--grammar", "words=3"], "expected one of chars, items, depth, digits, decimals"),
         (["--api-key-env", "KEY"], "goes with --base-url"),
         (["--rounds", "0"], "greater than or equal to 1"),
         (["--deadline", "soon"], "expected a duration"),

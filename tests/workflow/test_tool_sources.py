@@ -100,9 +100,17 @@ outputs: {a: "{{ a }}"}
 """
 
 
-def test_the_tools_of_a_workflow_file(file: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        FLOW,
+        FLOW.partition("nodes:")[0],
+        "tools:" + FLOW.partition("tools:")[2].partition("nodes:")[0],
+    ],
+)
+def test_the_tools_of_a_workflow_file(file: Path, tmp_path: Path, text: str) -> None:
     flow = file.parent / "flow.yaml"
-    flow.write_text(FLOW)
+    flow.write_text(text)
 
     async def used() -> tuple[list[str], object]:
         async with ToolSources([str(flow), greet]) as sources:
@@ -119,3 +127,32 @@ def test_the_tools_of_a_workflow_file(file: Path, tmp_path: Path) -> None:
             return [spec.name for spec in sources.runner.specs()], called
 
     assert asyncio.run(used()) == (["greet", "twice"], 8)
+
+
+def test_a_file_without_nodes_is_still_checked(file: Path) -> None:
+    flow = file.parent / "flow.yaml"
+    for text, told in (
+        ("name: any\n", "nodes"),
+        ("tools: {}\n", "nodes"),
+        ("tools: {twice: ./tools.py:double}\nnode: {}\n", "node"),
+        ("tools: {twice: {}}\n", "the tool has no `use`"),
+    ):
+        flow.write_text(text)
+        with pytest.raises(BuildError, match=told):
+            ToolSources([str(flow)])
+
+
+def test_tools_from_schemas_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "declared.py"
+    file.write_text(
+        "import json\nimport weft\n"
+        "parse = weft.tool_from_schema(json.loads, {'name': 'json.loads', 'parameters':"
+        " {'type': 'dict', 'properties': {'s': {'type': 'str'}}, 'required': ['s']}})\n"
+    )
+
+    async def used() -> object:
+        async with ToolSources([file]) as sources:
+            assert sources.declarations(tmp_path).tools == {"json_loads": "./declared.py:parse"}
+            return await sources.runner.call("json_loads", {"s": "[1]"})
+
+    assert asyncio.run(used()) == [1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from weft.core.errors import AgentError
 from weft.core.events import Listener, Outcome
@@ -16,6 +16,7 @@ from weft.core.ports import Clock, ResultStore
 from weft.core.values import JsonSchema
 from weft.engine import Graph, Node, Run, RunOptions, RunResult, Work
 from weft.planner.constrain import Constrain
+from weft.planner.grammar.limits import GrammarLimits
 from weft.planner.plan import Plan
 
 
@@ -43,6 +44,7 @@ class Answer:
     rounds   how often it planned, or asked its model for calls
     plans    the plans that were carried out, for agents that plan
     thought  why this is the answer, in the model's words
+    partial  why it is not all of the answer: the model gave none, so these are results of calls
     """
 
     value: Any
@@ -50,6 +52,10 @@ class Answer:
     rounds: int = 1
     plans: tuple[Plan, ...] = ()
     thought: str = ""
+    partial: str = ""
+
+
+_GRAMMAR: Final = GrammarLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ class AgentOptions:
     calls         how many tool calls it may make in all
     schema        the answer is JSON of this shape, and the value typed; None: text
     constrain     how firmly a planning model is held to the language of plans
+    grammar       how long a value may be, where a model is held to it
     temperature   of all its model calls; 0 is greedy
     max_tokens    the longest answer of one model call
     instructions  what the model is told besides, as the system's word
@@ -72,6 +79,7 @@ class AgentOptions:
     calls: int = 64
     schema: JsonSchema | None = None
     constrain: Constrain = "auto"
+    grammar: GrammarLimits = _GRAMMAR
     temperature: float = 0.0
     max_tokens: int = 1024
     instructions: str = ""

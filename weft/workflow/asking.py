@@ -16,6 +16,7 @@ from weft.agents.merged import merged
 from weft.agents.reuse import ReusingTools
 from weft.core.errors import AgentError, BuildError
 from weft.core.ports import ModelClient
+from weft.planner.grammar.limits import BOUNDS, GrammarLimits
 from weft.workflow.flow import Flow
 from weft.workflow.models import DEFAULT_MODEL, Models
 from weft.workflow.planned import flow_of
@@ -136,7 +137,13 @@ def _flow(section: ToolSection, agent: str, options: AgentOptions, model: Declar
     if options.instructions:
         flow.input("instructions", str)
         given["system"] = "{{ instructions }}"
-    limits = {"rounds": options.rounds, "calls": options.calls, "constrain": options.constrain}
+    limits: dict[str, Any] = {
+        "rounds": options.rounds,
+        "calls": options.calls,
+        "constrain": options.constrain,
+    }
+    if options.grammar != GrammarLimits():
+        limits["grammar"] = {name: getattr(options.grammar, name) for name in BOUNDS}
     answer = flow.model(
         CHAT,
         asked,

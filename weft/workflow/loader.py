@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from weft.core.errors import BuildError, SourceError, UnknownReference
 from weft.workflow.check.references import check_references
-from weft.workflow.document import Document
+from weft.workflow.document import Document, ToolDocument
 from weft.workflow.document.defects import first_defect
 from weft.workflow.document.leaves import WorkflowNode
 from weft.workflow.document.walk import walk
@@ -30,6 +30,19 @@ def load_unit(path: FilePath) -> Unit:
     source, tree = read_file(path)
     folder = path.resolve().parent
     return _Loading(folder).unit(source, tree, folder, (path.resolve(),))
+
+
+def load_tools(path: FilePath) -> Unit:
+    """The workflow in the file, of which only the tools are wanted: it need not have nodes.
+
+    Raises: `SourceError`.
+    """
+    source, tree = read_file(path)
+    raw = plain(tree)
+    if isinstance(raw, Mapping) and "nodes" not in raw and raw.get("tools"):
+        folder = path.resolve().parent
+        return Unit(parse(source, tree, ToolDocument), folder, folder, Origin(source, tree))
+    return load_unit(path)
 
 
 def load_text(text: str, file: str) -> Unit:
@@ -63,11 +76,11 @@ def load_texts(texts: Mapping[str, str], folder: FilePath) -> Unit:
     return _Loading(root, read).unit(source, tree, main.parent, (main,))
 
 
-def parse(source: Source, tree: Tree) -> Document:
+def parse(source: Source, tree: Tree, kind: type[Document] = Document) -> Document:
     """The document that `tree` describes, its structure checked. Raises: `SourceError`."""
     raw = plain(tree)
     try:
-        return Document.model_validate(raw)
+        return kind.model_validate(raw)
     except ValidationError as error:
         defect = first_defect(error, raw)
         place = place_of(tree, defect.path, key=defect.at_key)

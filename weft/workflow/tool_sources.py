@@ -22,7 +22,7 @@ from weft.core.values import ToolSpec
 from weft.workflow.document.part import RESERVED
 from weft.workflow.flow_tools import FlowTools
 from weft.workflow.imports import build_error
-from weft.workflow.loader import load_unit
+from weft.workflow.loader import load_tools
 
 Toolish = Tool[..., Any] | ToolRunner | str | Path
 """A tool, a runner of tools, `./tools.py`, `./tools.py:name`, `package.module[:name]`, or a
@@ -177,7 +177,7 @@ class ToolSources:
     def _take_path(self, text: str) -> None:
         where, colon, name = text.rpartition(":")
         if text.endswith(_WORKFLOWS):
-            self._flows.append(FlowTools(load_unit(Path(text))))
+            self._flows.append(FlowTools(load_tools(Path(text))))
         elif colon and where and name.isidentifier():
             self._enter(resolve(text), *_place(where), name)
         else:
@@ -195,11 +195,15 @@ class ToolSources:
 
 
 def own_tools(module: ModuleType) -> dict[str, Tool[..., Any]]:
-    """The tools that a module defines itself, by variable, in the order it defines them."""
+    """The tools that a module defines itself, by variable, in the order it defines them.
+
+    One that is made from a schema counts where it has a variable: its function may be anybody's.
+    """
     return {
         name: value
         for name, value in vars(module).items()
-        if isinstance(value, Tool) and value.function.__module__ == module.__name__
+        if isinstance(value, Tool)
+        and (value.is_declared or value.function.__module__ == module.__name__)
     }
 
 

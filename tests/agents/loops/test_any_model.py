@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.agents.loops.talk import Talked, call, says, talk
 from tests.profile import examples
 from weft.agents.loops.dialogue import CORRECTIONS
-from weft.agents.loops.react import REPEATS
+from weft.agents.loops.repeats import REPEATS
 from weft.core.errors import ModelUnavailable, ToolRaised
 from weft.core.fakes import FakeTools, Reply
 from weft.core.ports import Capabilities
@@ -81,12 +81,13 @@ def test_it_ends_within_its_budgets(agent: str, script: list[Reply], held: bool)
         assert talked.given.value
         assert agent == "react" or talked.given.rounds <= ROUNDS
         assert [o.number for o in calls] == list(range(1, len(calls) + 1))
-        assert talked.result.status == "succeeded"
+        assert talked.result.status == ("partial" if talked.given.partial else "succeeded")
     else:
         assert talked.result.status == "failed"
-        assert "AgentError" in talked.reason
+        assert "AgentError" in talked.reason or "ModelGaveUp" in talked.reason
     made = [node for node in talked.nodes if node.rpartition("/")[2].startswith("s")]
-    assert len(calls) <= len(made) <= MOST
+    assert len(calls) <= MOST
+    assert len(made) <= MOST
     turns = MOST + REPEATS + 1 if agent == "react" else ROUNDS + 1
     retries = 3
     assert len(talked.requests) <= turns * (1 + CORRECTIONS) * retries

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from weft.core.errors import AgentError, BuildError, ModelUnavailable
 from weft.core.events import NodeLogged, NodeStreamed
 from weft.core.fakes import FakeClock, FakeModel, FakeTools, Reply
 from weft.core.ports import ModelRequest
+from weft.core.values import ToolSpec
 from weft.engine import Limit
 
 
@@ -132,18 +134,52 @@ def test_a_call_that_succeeded_is_not_made_again() -> None:
     assert logged == ["not made again: as in step 1"]
 
 
-def test_equal_calls_of_one_plan_are_both_made() -> None:
+def test_an_equal_call_of_one_plan_is_refused_and_the_model_is_told() -> None:
     tools = ComputingTools()
-    play_agent(compiler(ScriptedModel("1. spread(n=2)\n2. spread(n=2)\n3. join()\n"), tools))
+    model = ScriptedModel(
+        "1. spread(n=2)\n2. spread(n=2)\n3. join()\n", "2. spread(n=3)\n3. join($1, $2)\n"
+    )
+    played = play_agent(compiler(model, tools))
     assert len(tools.calls) == 2
+    told = model.requests[1].messages[-1].content
+    assert "step 2 makes the same call as step 1, and spread may have its effect again" in told
+    assert [step.arguments["n"] for step in played.answer.plans[0].steps] == [2, 3]
+
+
+def test_a_correction_that_repeats_itself_ends_there() -> None:
+    tools = ComputingTools()
+    model = ScriptedModel(
+        "1. spread(n=2)\n2. spread(n=2)\n3. join()\n",
+        "2. spread(n=3)\n3. spread(n=3)\n4. spread(n=4)\n5. join()\n",
+    )
+    played = play_agent(compiler(model, tools))
+    assert len(tools.calls) == 2
+    assert [step.number for step in played.answer.plans[0].steps] == [1, 2]
+    logged = [event.text for event in played.all(NodeLogged) if event.node.endswith("mend1")]
+    assert "the plan ends before step 3: it repeats its calls" in logged
+
+
+def test_a_plan_that_goes_round_in_circles_ends() -> None:
+    class Pure(ComputingTools):
+        def specs(self) -> tuple[ToolSpec, ...]:
+            return tuple(replace(spec, pure=True, effect="pure") for spec in super().specs())
+
+    tools = Pure()
+    lines = [f"{number}. spread(n={2 + number % 2})\n" for number in range(1, 30)]
+    played = play_agent(compiler(ScriptedModel("".join(lines) + "30. join()\n"), tools))
+    assert len(tools.calls) == 2
+    # Two steps may repeat a call, and take its result; the third one ends the plan.
+    assert [step.number for step in played.answer.plans[0].steps] == [1, 2, 3, 4]
+    assert [one.outcome.via for one in played.answer.calls] == ["", "", "cache", "cache"]
+    assert played.steps[4].value == played.steps[2].value
 
 
 def test_of_equal_calls_the_one_that_succeeded_counts() -> None:
     bad = call_key("spread", {"n": 2})
     tools = ComputingTools(failing={bad: 1})
-    plan = "1. spread(n=2)\n2. spread(n=2)\n3. join()\n"
+    plan = "1. spread(n=3)\n2. spread(n=2) for each $1\n3. join()\n"
     played = play_agent(compiler(ScriptedModel(plan, "4. spread(n=2)\n5. join($4)\n"), tools))
-    assert tools.calls == [bad, bad]
+    assert tools.calls.count(bad) == 3
     assert played.steps[4].value == [0, 1]
 
 
@@ -242,7 +278,8 @@ def test_a_plan_that_stays_malformed_is_an_error_and_nothing_goes_on() -> None:
     bad = "1. first()\n2. third()\n3. join()\n"
     played = play_agent(compiler(ScriptedModel(bad, "2. fourth()\n3. join()\n"), Sleeper().tools))
     assert played.result.answer is None
-    with pytest.raises(AgentError, match="malformed, and so is its correction"):
+    told = r"malformed: .*'third'.*; and so is its correction: .*'fourth'"
+    with pytest.raises(AgentError, match=told):
         played.result.value()
     assert played.steps[1].status == "cancelled"
 

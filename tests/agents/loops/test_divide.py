@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.agents.loops.talk import call, cost, says, talk
 from weft.core.fakes import FakeTools, Reply
 from weft.core.ports import Capabilities
+from weft.core.values import ToolSpec
 
 BOTH = says(calls=cost("tea", "coffee"))
 CHEAPER = says(answer="tea")
@@ -126,11 +128,31 @@ def test_who_is_first_changes_nothing_that_is_said(delays: tuple[float, ...]) ->
     )
 
 
-def test_equal_calls_of_one_round_are_both_made() -> None:
-    """Whoever wrote them saw both; tools that are pure are another matter (ReusingTools)."""
+def test_an_equal_call_is_not_made_again_and_the_model_is_told() -> None:
     tools = FakeTools(roll=lambda: 4)
-    talk("divide", [says(calls=[call("roll"), call("roll")]), CHEAPER], tools)
-    assert len(tools.calls) == 2
+    twice = says(calls=[call("roll"), call("roll")])
+    talked = talk("divide", [twice, twice, twice, CHEAPER], tools)
+    assert len(tools.calls) == 1
+    assert "1. roll() -> 4\n2. roll() -> failed: ToolArgumentError: This call" in talked.heard[1]
+    assert "its result is number 1" in talked.heard[1]
+    # Two rounds that bring nothing new are enough.
+    assert "No call is left" not in talked.heard[2]
+    assert "No call is left" in talked.heard[3]
+
+
+def test_an_equal_call_of_a_tool_without_a_new_effect_has_the_result_there_is() -> None:
+    class Idempotent(FakeTools):
+        def specs(self) -> tuple[ToolSpec, ...]:
+            return tuple(replace(spec, effect="idempotent") for spec in super().specs())
+
+    tools = Idempotent(price=lambda item: 3)
+    twice = says(calls=cost("tea", "tea"))
+    talked = talk("divide", [twice, CHEAPER], tools)
+    assert len(tools.calls) == 1
+    assert [(one.number, one.outcome.value, one.outcome.via) for one in talked.answer.calls] == [
+        (1, 3, ""),
+        (2, 3, "cache"),
+    ]
 
 
 def test_text_of_the_model_streams_in_its_own_node() -> None:

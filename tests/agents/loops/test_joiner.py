@@ -132,7 +132,7 @@ def test_three_replies_that_cannot_be_used_end_it() -> None:
     decisions, model, result = decided(["hm"])
     assert not decisions
     assert len(model.requests) == 3
-    assert "AgentError: fake wrote nothing that can be used 3 times" in result.reasons[0]
+    assert "ModelGaveUp: fake wrote nothing that can be used 3 times" in result.reasons[0]
 
 
 def test_long_results_leave_room_for_the_answer() -> None:

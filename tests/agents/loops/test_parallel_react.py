@@ -92,10 +92,11 @@ def test_when_the_rounds_are_used_up_it_has_to_answer() -> None:
 
 
 def test_calls_above_the_limit_are_left_out_and_told() -> None:
-    talked = talk("parallel-react", [asks(*["tea"] * 1_000), "tea"], calls=3)
+    talked = talk("parallel-react", [asks(*map(str, range(1_000))), "tea"], calls=3)
     assert roles(talked.requests[1].messages) == "system user assistant tool tool tool"
     assert talked.requests[1].messages[-1].content == (
-        "3\n\n997 more calls were left out: that is more than may be made.\n\n"
+        "failed: ToolRaised: price raised KeyError: '2'\n\n"
+        "997 more calls were left out: that is more than may be made.\n\n"
         "No call is left. Answer now with what you know."
     )
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.agents.loops.talk import call, roles, says, talk
 from weft.core.errors import ToolRaised
-from weft.core.fakes import FakeTools
+from weft.core.events import NodeStreamed
+from weft.core.fakes import FakeTools, Reply
 from weft.core.ports import Capabilities
 
 TEA, COFFEE = (says(call=call("price", item=item)) for item in ("tea", "coffee"))
@@ -142,12 +143,32 @@ def test_a_reply_that_cannot_be_used_is_told_with_its_error() -> None:
     talked.assert_stable_prefix()
 
 
-def test_three_such_replies_in_a_row_end_it() -> None:
+def test_three_such_replies_in_a_row_end_it_with_the_results_there_are() -> None:
     talked = talk("react", ["hm", TEA, "hm"])
     assert len(talked.requests) == 5
-    assert "fake wrote nothing that can be used 3 times in a row" in talked.reason
-    assert "neither a call nor an answer" in talked.reason
+    assert talked.answer.value == '1. price(item="tea") -> 3'
+    assert "fake wrote nothing that can be used 3 times in a row" in talked.answer.partial
+    assert "neither a call nor an answer" in talked.answer.partial
+    assert talked.result.status == "partial"
+    assert talked.answer.partial in talked.result.reasons[0]
+
+
+def test_without_a_result_or_with_a_schema_it_fails() -> None:
+    assert "3 times in a row" in talk("react", ["hm"]).reason
+    talked = talk("react", [TEA, "hm"], schema={"type": "integer"})
+    assert "3 times in a row" in talked.reason
     assert talked.result.status == "failed"
+
+
+@pytest.mark.parametrize("agent", ["react", "divide", "parallel-react"])
+def test_an_answer_that_goes_round_in_circles_is_ended_and_corrected_once(agent: str) -> None:
+    circles = Reply("Answer: It is tea. " + "Tea is the cheaper one of the two drinks. " * 900)
+    talked = talk(agent, [circles], max_tokens=50_000)
+    assert len(talked.requests) == (3 if agent == "parallel-react" else 2)
+    assert "it repeats itself" in talked.reason
+    streamed = [event for event in talked.events if isinstance(event, NodeStreamed)]
+    assert sum(len(event.text) for event in streamed) < 1_000
+    assert "the answer is ended: it repeats itself" in talked.logs
 
 
 def test_an_answer_that_was_cut_off_is_no_answer() -> None:

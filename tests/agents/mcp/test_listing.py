@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.profile import examples
+from weft.agents.foreign.contradiction import ContradictorySchema
 from weft.agents.mcp.listing import Listing, ServerTool
 from weft.core.ids import is_name
 
@@ -134,3 +136,9 @@ def test_whatever_is_listed_only_sound_tools_come_out(raw: list[Any]) -> None:
         assert found.spec.parameters["type"] == "object"
         Draft202012Validator.check_schema(dict(found.spec.parameters))
         assert isinstance(found.spec.description, str)
+
+
+def test_a_parameter_that_no_value_fits_is_told() -> None:
+    flag = {"type": "boolean", "enum": ["yes", "no"]}
+    with pytest.warns(ContradictorySchema, match="tool f: no value fits flag: its type"):
+        listed(tool("f", inputSchema={"type": "object", "properties": {"flag": flag}}))

@@ -111,7 +111,7 @@ def _in_another_order(plan: Plan, source: random.Random) -> Plan:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::weft.core.errors.ContradictorySchema")
+@pytest.mark.filterwarnings("ignore::weft.agents.foreign.contradiction.ContradictorySchema")
 @pytest.mark.parametrize(("plans", "number", "least"), [(bfcl, 800, 780), (sealtools, 404, 340)])
 def test_gold_plans_in_any_order(plans: Any, number: int, least: int) -> None:
     try:

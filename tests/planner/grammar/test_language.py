@@ -61,11 +61,16 @@ def literals_fit(plan: Plan, tools: tuple[ToolSpec, ...]) -> None:
             jsonschema.validate(arguments, dict(schemas[step.tool]))
 
 
+def left_to_checker(error: PlanError) -> bool:
+    """Free names that are written twice, and multiples below 0 or far from it."""
+    return any(words in error.message for words in ("is given twice", "is not a multiple of"))
+
+
 def all_are_plans(registries: int, seed: int) -> None:
     used: dict[str, int] = {}
     for _, text, tools in whole_plans(registries, seed):
         if error := refusal(PlanReader(tools), text):
-            assert "is given twice" in error.message, f"{text!r}: {error}"
+            assert left_to_checker(error), f"{text!r}: {error}"
             continue
         plan = read(text, tools)
         assert read(write(plan), tools) == plan
@@ -79,7 +84,7 @@ def all_are_lines(plans: int, seed: int) -> None:
     joined = 0
     for _, line, reader in lines(plans, seed):
         if error := refusal(reader, line, line=True):
-            assert "is given twice" in error.message, f"{line!r}: {error}"
+            assert left_to_checker(error), f"{line!r}: {error}"
             continue
         assert len(reader.steps) + reader.complete == 1
         joined += reader.complete
@@ -139,7 +144,7 @@ def test_what_the_reader_refuses_the_grammar_of_a_plan_refuses() -> None:
         for _ in range(3):
             wrong = mutated(text, source)
             error = refusal(PlanReader(tools), wrong)
-            if error and "is given twice" not in error.message:
+            if error and not left_to_checker(error):
                 refused += 1
                 assert not grammar.holds(wrong), f"{wrong!r}: {error}"
     assert refused > 400
@@ -150,7 +155,7 @@ def test_what_the_reader_refuses_the_grammar_of_a_line_refuses() -> None:
     for grammar, text, reader in lines(13, seed=8):
         wrong = mutated(text, source)
         error = refusal(reader, wrong, line=True)
-        if error and "is given twice" not in error.message:
+        if error and not left_to_checker(error):
             refused += 1
             assert not grammar.holds(wrong), f"{wrong!r}: {error}"
     assert refused > 100

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from weft.agents.agent import AgentOptions, Answer
 from weft.agents.loops.fitting import check_schema
+from weft.agents.loops.partial import ended
 from weft.core.ports import ModelClient, ToolRunner
-from weft.engine import Inputs, NodeContext, Work
+from weft.engine import Inputs, NodeContext, Partial, Work
 from weft.engine.cassette import GuardedTools
 
 _OPTIONS = AgentOptions()
@@ -34,8 +35,8 @@ class LoopAgent(ABC):
     def work(self, question: str) -> Work:
         """See `Agent.work`."""
 
-        async def work(context: NodeContext, _: Inputs) -> Answer:
-            return await self.answer(context, question)
+        async def work(context: NodeContext, _: Inputs) -> Answer | Partial:
+            return ended(await self.answer(context, question))
 
         return work
 

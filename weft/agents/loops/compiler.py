@@ -16,14 +16,16 @@ from weft.agents.loops.decision import Finish, Replan
 from weft.agents.loops.joiner import Joiner
 from weft.agents.loops.ledger import Ledger
 from weft.agents.loops.observing import observed
+from weft.agents.loops.partial import ended, partial_answer
 from weft.agents.loops.planning import Known, Planning
+from weft.agents.loops.turn import ModelGaveUp
 from weft.agents.slots import resource_of
 from weft.core.errors import AgentError, PlanError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
 from weft.core.ports import ModelClient, Sampling, ToolRunner
 from weft.core.values import Message
-from weft.engine import Edge, Inputs, Node, NodeContext, Policy, Work, best_effort
+from weft.engine import Edge, Inputs, Node, NodeContext, Partial, Policy, Work, best_effort
 from weft.engine.cassette import GuardedTools
 from weft.planner.carried import Carried, carry, promised
 from weft.planner.compile import step_node
@@ -71,14 +73,16 @@ class CompilerAgent:
         self.tools = GuardedTools(tools)
         self.model = model
         self.options = options
-        self.planner = planner or Planner(model, constrain=options.constrain, sampling=sampling)
+        self.planner = planner or Planner(
+            model, constrain=options.constrain, sampling=sampling, grammar=options.grammar
+        )
         self.joiner: Decides = joiner or Joiner(model, options)
 
     def work(self, question: str) -> Work:
         """See `Agent.work`."""
 
-        async def work(context: NodeContext, _: Inputs) -> Answer:
-            return await _Job(self, context, question).answer()
+        async def work(context: NodeContext, _: Inputs) -> Answer | Partial:
+            return ended(await _Job(self, context, question).answer())
 
         return work
 
@@ -101,13 +105,18 @@ class _Job:
         """Rounds of planning, running and joining, until the joiner is content."""
         carried: Carried | None = None
         for number in range(1, self._agent.options.rounds + 1):
+            before = self._ledger.made
             plan = await self._planned(number, carried)
             outcomes = await self._gathered(number, plan)
             calls = await observed(self._context, self._steps, outcomes, self._ledger)
-            last = self._is_last(number, plan)
-            decision = await self._agent.joiner.decide(
-                self._context, self._question, _once(calls), last, round=number
-            )
+            last = self._is_last(number, before)
+            try:
+                decision = await self._agent.joiner.decide(
+                    self._context, self._question, _once(calls), last, round=number
+                )
+            except ModelGaveUp as error:
+                found = Answer(None, calls, number, tuple(self._plans))
+                return partial_answer(error, calls, self._agent.options.schema, found)
             if isinstance(decision, Finish):
                 return Answer(decision.value, calls, number, tuple(self._plans), decision.thought)
             if last:
@@ -120,10 +129,11 @@ class _Job:
             hint="allow more rounds or calls, or ask for less",
         )
 
-    def _is_last(self, number: int, plan: Plan) -> bool:
-        """Whether another round cannot help: none is left, no call is, or none was asked for."""
+    def _is_last(self, number: int, before: int) -> bool:
+        """Whether another round cannot help: none is left, no call is, or none was made that is
+        new."""
         spent = number == self._agent.options.rounds or self._ledger.left < 1
-        return spent or (number > 1 and not plan.steps)
+        return spent or (number > 1 and self._ledger.made == before)
 
     async def _planned(self, number: int, carried: Carried | None) -> Plan:
         """The plan of a round, all of its steps begun. A malformed one is mended once."""
@@ -155,7 +165,7 @@ class _Job:
         """What could be read of the malformed plan, and what the model writes in its place."""
         told = mending(messages, first.text, error, first.steps)
         begun = {step.number: promised(step, self._specs) for step in first.steps}
-        second = self._planning()
+        second = self._planning(corrected=True)
         try:
             rest = await second.plan(
                 self._context,
@@ -167,8 +177,8 @@ class _Job:
             )
         except PlanError as again:
             raise AgentError(
-                f"the plan is malformed, and so is its correction: {again}",
-                hint='use a model or server that can be held to a grammar (constrain="line")',
+                f"the plan is malformed: {error}; and so is its correction: {again}",
+                hint=await self._remedy(again),
             ) from again
         return replace(rest, steps=(*first.steps, *rest.steps))
 
@@ -176,10 +186,19 @@ class _Job:
     def _next_number(self) -> int:
         return max(self._steps, default=0) + 1
 
-    def _planning(self) -> Planning:
+    async def _remedy(self, error: PlanError) -> str:
+        """What may help a model that wrote two malformed plans."""
+        offered = await self._agent.model.capabilities()
+        if not offered.grammar:
+            return "use a model or server that can be held to a grammar (constrain)"
+        if self._agent.planner.constrain == "never":
+            return 'have it held to a grammar: constrain="auto"'
+        return error.hint or "ask for less, or use a larger model"
+
+    def _planning(self, *, corrected: bool = False) -> Planning:
         agent = self._agent
         self._ledger.next_planning()
-        return Planning(agent.planner, agent.model, self._specs, self._begin)
+        return Planning(agent.planner, agent.model, self._specs, self._begin, corrected=corrected)
 
     def _begin(self, step: Step) -> None:
         """Add the node of `step` to the running graph."""

@@ -89,16 +89,19 @@ class Dialogue:
 
         Raises: `AgentError` when the model cannot be asked, or writes nothing that can be used.
         """
-        for _ in range(1 + CORRECTIONS):
+        for asked in range(1, 2 + CORRECTIONS):
             completion = await self._asked(context, form)
             try:
                 # In a thread: a value that is hard to check takes its time.
                 return await asyncio.to_thread(read_reply, completion, form)
             except ModelOutputError as error:
                 problem = str(error)
+            # What is long and leads nowhere is corrected once: it costs all the tokens there are.
+            if asked > 1 and completion.finish_reason in ("length", "error"):
+                break
             context.log(f"the reply cannot be used: {problem}")
             self.tell(correction(problem, form, constrained=self._constrained))
-        raise gave_up(context, completion, problem, 1 + CORRECTIONS)
+        raise gave_up(context, completion, problem, asked)
 
     async def _asked(self, context: NodeContext, form: Form) -> Completion:
         self._conversation.fit(context.log)

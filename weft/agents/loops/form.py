@@ -50,7 +50,7 @@ class Form:
         if self.calls and self.tools:
             ways.append(self._calls([_call(tool, definitions) for tool in self.tools]))
         if self.replan:
-            ways.append(_object(replan=_TEXT))
+            ways.append(_object(replan={**_TEXT, "maxLength": _THOUGHT_CHARS}))
         answer = _TEXT if self.answer is None else definitions.embed(self.answer)
         ways.append(_object(answer=answer))
         thought = {"type": "string", "maxLength": _THOUGHT_CHARS}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from weft.agents.loops.excerpt import excerpt, text_of
+from weft.agents.loops.repeats import repeatable
 from weft.agents.tools import tool_logs
 from weft.core.errors import BudgetExceeded, NodeFailed
 from weft.core.ids import NodeId
@@ -36,12 +37,13 @@ class Ledger:
 
     A call that another planning made already (same tool, equal arguments) is not made again: its
     result is taken. One that is under way is waited for, and shared even if it fails; one that had
-    failed before is tried once more. Equal calls of one planning are all made: whoever planned them
-    saw both.
+    failed before is tried once more. Equal calls of one planning are made once where the tool
+    is one of those that have no new effect; of others, a plan has none: see `Planning`.
     """
 
     def __init__(self, tools: ToolRunner, limit: int) -> None:
         self._tools = tools
+        self._repeatable = repeatable(tools.specs())
         self._limit = limit
         self._planning = 0
         self._plannings: dict[int, int] = {}
@@ -76,7 +78,8 @@ class Ledger:
         entry = Entry(context.node, step.number, arguments, self._plannings[step.number])
         key = caching.key(Cache(step.tool), arguments)
         equal = [] if key is None else self._equal.setdefault(key, [])
-        for before in [other for other in equal if other.planning != entry.planning]:
+        same = step.tool in self._repeatable
+        for before in [other for other in equal if same or other.planning != entry.planning]:
             shared = before.node in self._running
             outcome = await context.outcome(before.node)
             if outcome.ok:

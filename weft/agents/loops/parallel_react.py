@@ -13,15 +13,18 @@ from typing import Any, Final
 
 from weft.agents.agent import Answer, Observation
 from weft.agents.loops.base import LoopAgent
-from weft.agents.loops.call import Call, call_all
+from weft.agents.loops.call import Call
 from weft.agents.loops.conversation import Conversation
 from weft.agents.loops.dialogue import CORRECTIONS
 from weft.agents.loops.excerpt import excerpt, text_of
 from weft.agents.loops.fitting import fitted
+from weft.agents.loops.partial import partial_answer
 from weft.agents.loops.prompts.parallel_react import opening, unusable
 from weft.agents.loops.prompts.turns import LAST, NO_TEXT, left_out
+from weft.agents.loops.repeats import Repeats
+from weft.agents.loops.repetition import repetition
 from weft.agents.loops.shown import BRIEF_CHARS, RESULT_CHARS, came_to
-from weft.agents.loops.turn import ask, gave_up, ready
+from weft.agents.loops.turn import ModelGaveUp, ask, gave_up, ready
 from weft.agents.loops.written import decoded
 from weft.core.errors import CapabilityError, ModelOutputError
 from weft.core.events import Outcome
@@ -36,7 +39,8 @@ class ParallelReactAgent(LoopAgent):
     """The agent that calls tools the model's own way: `make_agent("parallel-react", ...)`.
 
     At most `options.rounds` rounds of calls, and `options.calls` calls in all; what is above is
-    left out, and the model told so. When they are used up, the model is asked for its answer.
+    left out, and the model told so. When they are used up, or the model keeps repeating itself, it
+    is asked for its answer.
 
     Raises, when it works: `CapabilityError` where the model has no tool calls of its own.
     """
@@ -55,18 +59,23 @@ class ParallelReactAgent(LoopAgent):
             )
         talk = _Talk(self, capabilities, question)
         made: list[Observation] = []
+        repeats = Repeats(self.tools)
         rounds = 0
         last = not limit
         while True:
-            turn = await talk.next(context, final=last)
+            try:
+                turn = await talk.next(context, final=last)
+            except ModelGaveUp as error:
+                found = Answer(None, tuple(made), rounds)
+                return partial_answer(error, made, options.schema, found)
             if not turn.calls:
                 return Answer(turn.value, tuple(made), rounds)
             rounds += 1
             asked = turn.calls[: limit - len(made)]
             calls = [_call(number, call) for number, call in enumerate(asked, len(made) + 1)]
-            observed = await call_all(context, f"calls{rounds}", self.tools, calls)
+            observed = await repeats.call_all(context, f"calls{rounds}", calls)
             made += observed
-            last = rounds == options.rounds or len(made) == limit
+            last = rounds == options.rounds or len(made) == limit or repeats.too_many
             talk.tell(turn, calls, observed, LAST if last else "")
 
 
@@ -181,6 +190,8 @@ def _content(outcome: Outcome, chars: int, notes: Sequence[str]) -> str:
 def _value(completion: Completion, schema: JsonSchema | None) -> Any:
     if completion.tool_calls:
         raise ModelOutputError("no call can be made any more")
+    if repetition(completion.text.strip()) is not None:
+        raise ModelOutputError("it repeats itself", hint="say each thing once, and then end")
     if completion.finish_reason == "length":
         raise ModelOutputError(
             f"it was cut off after {completion.usage.completion_tokens or 'too many'} tokens",

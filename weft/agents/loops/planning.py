@@ -1,5 +1,7 @@
 """One planning: a node that streams a plan, and begins each step the moment it is written.
 
+A plan that makes equal calls again and again is ended where it does so.
+
 Knows neither what a step does nor what becomes of it.
 """
 
@@ -7,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
 
+from weft.agents.loops.repeats import repeatable
 from weft.agents.loops.turn import ready, situated
 from weft.core.errors import AgentError, InternalError, PlanError
 from weft.core.ids import inside
@@ -16,12 +21,19 @@ from weft.core.values import JsonSchema, Message, ToolSpec
 from weft.engine import ALL, Edge, Inputs, Node, NodeContext, Policy, best_effort
 from weft.planner.plan import Plan, Step
 from weft.planner.planning import Planner
+from weft.planner.text.writer import write_step
+
+_REPEATS: Final = 2
+"""So many steps may make a call that is made already; then the plan ends."""
 
 Known = Mapping[int, JsonSchema | None]
 
 
 class Planning:
-    """One attempt at a plan. `text` is what the model has written, `steps` what could be read."""
+    """One attempt at a plan. `text` is what the model has written, `steps` what could be read.
+
+    `corrected`: it makes up for an attempt that failed, whose model was told why.
+    """
 
     def __init__(
         self,
@@ -29,6 +41,8 @@ class Planning:
         model: ModelClient,
         tools: Sequence[ToolSpec],
         begin: Callable[[Step], None],
+        *,
+        corrected: bool = False,
     ) -> None:
         self._planner = planner
         self._model = model
@@ -37,6 +51,10 @@ class Planning:
         self._pieces: list[str] = []
         self._error: PlanError | None = None
         self.steps: list[Step] = []
+        self._corrected = corrected
+        self._numbers: dict[str, int] = {}
+        self._repeats = 0
+        self._repeatable = repeatable(tools)
 
     @property
     def text(self) -> str:
@@ -106,6 +124,36 @@ class Planning:
             async for part in parts:
                 if isinstance(part, Plan):
                     return part
+                if self._ends(part):
+                    own.log(f"the plan ends before step {part.number}: it repeats its calls")
+                    return Plan(tuple(self.steps))
                 self.steps.append(part)
                 self._begin(part)
         raise InternalError("the planner ended without a plan", node=own.node)
+
+    def _ends(self, step: Step) -> bool:
+        """Whether the plan is ended before `step`, because it goes round in circles.
+
+        Raises: `PlanError` for the first call that is made already and may have its effect again.
+        """
+        number = self._numbers.setdefault(_call(step), step.number)
+        if number == step.number:
+            return False
+        self._repeats += 1
+        if step.tool in self._repeatable:
+            return self._repeats > _REPEATS
+        if self._corrected:
+            return True
+        raise PlanError(
+            f"step {step.number} makes the same call as step {number}, and {step.tool} may have its"
+            " effect again",
+            line=step.line,
+            step=step.number,
+            hint=f"refer to ${number}, or call it with something else",
+        )
+
+
+def _call(step: Step) -> str:
+    """Equal for steps that make equal calls under equal conditions."""
+    arguments = dict(sorted(step.arguments.items()))
+    return write_step(replace(step, number=0, arguments=arguments))

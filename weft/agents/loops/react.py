@@ -6,22 +6,19 @@ model that turns in circles.
 
 from __future__ import annotations
 
-from typing import Final
-
 from weft.agents.agent import Answer, Observation
 from weft.agents.loops.base import LoopAgent
-from weft.agents.loops.call import Call, call_all
+from weft.agents.loops.call import Call
 from weft.agents.loops.dialogue import Dialogue
 from weft.agents.loops.form import Form
+from weft.agents.loops.partial import partial_answer
 from weft.agents.loops.prompts.react import RULES
 from weft.agents.loops.prompts.turns import LAST, left_out, repeated
 from weft.agents.loops.repeats import Repeats
 from weft.agents.loops.reply import Reply
+from weft.agents.loops.turn import ModelGaveUp
 from weft.core.ports import ToolRunner
 from weft.engine import NodeContext
-
-REPEATS: Final = 2
-"""So many calls that were made before are told to the model; then it has to answer."""
 
 
 class ReactAgent(LoopAgent):
@@ -41,7 +38,11 @@ class ReactAgent(LoopAgent):
         dialogue.tell(f"Question: {question}")
         steps = _Steps(self.tools, dialogue, self.options.calls)
         while True:
-            reply = await dialogue.ask(context, form if steps.left else form.last())
+            try:
+                reply = await dialogue.ask(context, form if steps.left else form.last())
+            except ModelGaveUp as error:
+                found = Answer(None, tuple(steps.made), len(steps.made))
+                return partial_answer(error, steps.made, self.options.schema, found)
             if not reply.calls:
                 made = tuple(steps.made)
                 return Answer(reply.answer, made, len(made), thought=reply.thought)
@@ -52,32 +53,26 @@ class _Steps:
     """The calls of one run, `made` so far, and what the model is told of them."""
 
     def __init__(self, tools: ToolRunner, dialogue: Dialogue, limit: int) -> None:
-        self._tools = tools
         self._dialogue = dialogue
         self._limit = limit
-        self._repeats = Repeats()
-        self._repeated = 0
+        self._repeats = Repeats(tools)
         self.made: list[Observation] = []
 
     @property
     def left(self) -> bool:
         """Whether another call may be made."""
-        return len(self.made) < self._limit and self._repeated < REPEATS
+        return len(self.made) < self._limit and not self._repeats.too_many
 
     async def take(self, context: NodeContext, reply: Reply) -> None:
         """Make the call of `reply`, unless it was made before, and tell the model."""
         wanted = reply.calls[0]
-        before = self._repeats.of(wanted.tool, wanted.arguments)
+        call = Call(len(self.made) + 1, wanted.tool, wanted.arguments)
+        before = self._repeats.before(call)
+        observed = await self._repeats.call_all(context, f"calls{call.number}", [call])
         if before is not None:
-            self._repeated += 1
-            context.log(f"not made again: the same as call {before}")
-            self._dialogue.tell("\n\n".join([repeated(before), *self._last()]))
+            self._dialogue.tell("\n\n".join([repeated(before.number), *self._last()]))
             return
-        number = len(self.made) + 1
-        call = Call(number, wanted.tool, wanted.arguments)
-        observed = await call_all(context, f"calls{number}", self._tools, [call])
         self.made += observed
-        self._repeats.note(observed[0])
         self._dialogue.report(observed, left_out(reply.left_out), *self._last())
 
     def _last(self) -> list[str]:

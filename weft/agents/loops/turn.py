@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from weft.agents.loops.repetition import repetition
 from weft.core.errors import AgentError, ModelOutputError, ModelRequestError
 from weft.core.ids import inside
 from weft.core.ports import (
@@ -22,6 +23,15 @@ from weft.engine.cassette.digest import identity
 
 _RETRY: Final = Retry()
 _GRACE_S: Final = 1.0
+_LOOK_EVERY_CHARS: Final = 40
+
+
+class ModelGaveUp(AgentError):
+    """A model wrote nothing that can be used, however often it was told."""
+
+
+class _Circles(Exception):
+    """The text that streams says the same again and again."""
 
 
 async def ready(context: NodeContext, model: ModelClient) -> Capabilities:
@@ -36,7 +46,8 @@ async def ask(
 ) -> Completion:
     """The model's answer to `request`, asked in the node `name` inside the scope of `context`.
 
-    The text streams; what breaks off is asked again. An answer that does not fit the schema of
+    The text streams; what breaks off is asked again. One that goes round in circles is ended, with
+    the finish reason "error". An answer that does not fit the schema of
     `request` is returned all the same, with the finish reason "error" or "length". A schema that
     the model cannot be held to is left out, and logged.
 
@@ -75,26 +86,34 @@ def asking(model: ModelClient, request: ModelRequest) -> Work:
 
 
 async def _asked(context: NodeContext, model: ModelClient, request: ModelRequest) -> Completion:
-    pieces: list[str] = []
-    tokens = 0
+    text = ""
+    tokens = looked_at = 0
 
     def show(delta: Delta) -> None:
-        nonlocal tokens
+        nonlocal text, tokens, looked_at
         if isinstance(delta, TextDelta):
-            pieces.append(delta.text)
+            text += delta.text
             tokens += len(delta.token_ids) or 1
             context.stream(delta.text, len(delta.token_ids) or 1)
+            if len(text) - looked_at >= _LOOK_EVERY_CHARS:
+                looked_at = len(text)
+                if repetition(text) is not None:
+                    raise _Circles
 
     sent = situated(request, context)
     try:
         completion = await complete(model, sent, show)
+    except _Circles:
+        context.log("the answer is ended: it repeats itself")
+        usage = Usage(completion_tokens=tokens, requests=1)
+        completion = Completion(text, "error", usage=usage, model=model.model)
     except ModelOutputError as error:
         if request.schema is None:
             raise
         context.log(str(error))
         cut_off = sent.sampling.max_tokens is not None and tokens >= sent.sampling.max_tokens
         completion = Completion(
-            "".join(pieces),
+            text,
             "length" if cut_off else "error",
             usage=Usage(completion_tokens=tokens, requests=1),
             model=model.model,
@@ -120,10 +139,10 @@ def situated(request: ModelRequest, context: NodeContext) -> ModelRequest:
     )
 
 
-def gave_up(context: NodeContext, last: Completion, problem: str, times: int) -> AgentError:
+def gave_up(context: NodeContext, last: Completion, problem: str, times: int) -> ModelGaveUp:
     """The error of a model that wrote nothing usable so many `times` in a row."""
     cut_off = last.finish_reason == "length"
-    return AgentError(
+    return ModelGaveUp(
         f"{last.model or 'the model'} wrote nothing that can be used {times} times in a row; the"
         f" last time: {problem}",
         node=context.node,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.agents.foreign import Effects, effect_of, identifiers, shown, vetted
+from weft.agents.foreign.contradiction import warn_of_contradictions
 from weft.agents.foreign.schema import parts
 from weft.core.values import Effect, JsonSchema, ToolSpec
 from weft.validation import SchemaRefused
@@ -124,6 +125,7 @@ class _Found:
         wrapped = self.output is not None and _is_wrapper(self.output)
         result = _field(self.output, _PLAIN) if self.output and wrapped else self.output
         spec = ToolSpec(here, self.description, self.parameters, result, effect=effect)
+        warn_of_contradictions(here, self.parameters)
         return ServerTool(self.name, spec, self.output, wrapped)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from weft.agents.foreign import effect_of, shown, vetted
+from weft.agents.foreign.contradiction import warn_of_contradictions
 from weft.agents.openapi.document import ApiDocument
 from weft.agents.openapi.media import is_json
 from weft.agents.openapi.options import OpenApiOptions
@@ -163,6 +164,7 @@ def _read(document: ApiDocument, found: Found, name: str, version: str) -> Opera
     schema |= {"$defs": definitions} if definitions else {}
     responses = responses_of(document, declared.get("responses", {}))
     arguments = vetted(schema)
+    warn_of_contradictions(name, arguments)
     spec = ToolSpec(
         name, _description(declared, found), arguments, responses.result(), version=version
     )

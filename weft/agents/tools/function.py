@@ -12,10 +12,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, get_args, overload
 
+from weft.agents.foreign.contradiction import warn_of_contradictions
 from weft.agents.tools.batch import Batch, BatchFunction, batch_of
 from weft.agents.tools.isolation import Isolation
 from weft.agents.tools.module import path_of
-from weft.agents.tools.signature import signature_of
+from weft.agents.tools.signature import Signature, signature_of
 from weft.agents.tools.version import version_of
 from weft.core.errors import BuildError
 from weft.core.ids import is_name
@@ -36,6 +37,7 @@ class Tool(Generic[P, R]):
     timeout_s   seconds a call may take, or None
     resource    the class of slots a call takes while it runs, for the engine's limits
     batch       how several calls are made at once, or None
+    is_declared a schema says what it takes, not the function: see `tool_from_schema`
     """
 
     def __init__(
@@ -50,10 +52,12 @@ class Tool(Generic[P, R]):
         batch: Batch | BatchFunction | None = None,
         version: str | None = None,
         effect: Effect = "unknown",
+        signature: Signature | None = None,
     ) -> None:
         """Raises: `BuildError` when the function, its name or its limits do not make a tool."""
         self.batch = batch_of(batch)
-        self.signature = signature_of(function, keyed=effect == "idempotent")
+        self.signature = signature or signature_of(function, keyed=effect == "idempotent")
+        self.is_declared = signature is not None
         functools.update_wrapper(self, function)
         self.function = function
         self.spec = ToolSpec(
@@ -66,6 +70,7 @@ class Tool(Generic[P, R]):
             version_of(function) if version is None else version,
             checked_effect(pure, effect),
         )
+        warn_of_contradictions(self.spec.name, self.spec.parameters)
         if timeout_s is not None and not timeout_s > 0:
             raise BuildError(f"tool {self.spec.name}: timeout_s must be positive, got {timeout_s}")
         self.isolation = isolation
@@ -125,7 +130,16 @@ class Tool(Generic[P, R]):
             batch=self.batch if isolation is None else None,
             version=self.spec.version,
             effect=effect or self.spec.effect,
+            signature=self._own_signature(isolation),
         )
+
+    def _own_signature(self, isolation: Isolation | None) -> Signature | None:
+        if self.is_declared and isolation is not None:
+            raise BuildError(
+                f"tool {self.spec.name}: a tool from a schema runs in this process",
+                hint="leave out `isolate`, or declare a function with @weft.tool",
+            )
+        return self.signature if self.is_declared else None
 
 
 @overload

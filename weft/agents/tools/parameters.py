@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from weft.agents.tools.problem import problems
 from weft.agents.tools.schema import PlainSchema
@@ -101,7 +101,7 @@ class Parameters:
         Raises: `ToolArgumentError`, with every parameter that is missing, unknown or wrong.
         """
         try:
-            checked = self._model.model_validate_json(arguments, strict=True)
+            checked = self._checked(arguments)
         except ValidationError as error:
             wrong = problems(error, [each.name for each in self._declared])
             raise ToolArgumentError(f"{tool}: {wrong}", hint=self._usage()) from error
@@ -111,9 +111,34 @@ class Parameters:
             if each.needed or field in checked.model_fields_set
         }
 
+    def _checked(self, arguments: bytes) -> BaseModel:
+        """The arguments as their types have them. To JSON `3.0` is an integer, so it may be one."""
+        checked: BaseModel
+        try:
+            checked = self._model.model_validate_json(arguments, strict=True)
+        except ValidationError:
+            whole = to_json(_whole(from_json(arguments)), inf_nan_mode="constants")
+            if whole == arguments:
+                raise
+            checked = self._model.model_validate_json(whole, strict=True)
+        return checked
+
     def _usage(self) -> str:
         names = [each.name if each.needed else f"{each.name}?" for each in self._declared]
         return f"it takes: {', '.join(names)}" if names else "it takes nothing"
+
+
+def _whole(value: Any) -> Any:
+    """`value` with integers in place of the floats that are whole."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {name: _whole(inner) for name, inner in value.items()}
+        case list():
+            return [_whole(inner) for inner in value]
+        case _:
+            return value
 
 
 def _no_json(value: Any) -> str | None:

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Optional, Protocol
 
 import docstring_parser
 from pydantic.fields import FieldInfo
@@ -20,9 +20,24 @@ from weft.agents.tools.context import ToolContext
 from weft.agents.tools.parameters import Parameter, Parameters
 from weft.agents.tools.result import Result
 from weft.core.errors import BuildError
+from weft.core.values import JsonSchema
 
 KEY: Final = "idempotency_key"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class AnyParameters(Protocol):
+    """What a tool takes: its schema, and arguments to JSON text and from it."""
+
+    @property
+    def schema(self) -> JsonSchema:
+        """The JSON Schema of all parameters."""
+
+    def encode(self, tool: str, arguments: Mapping[str, Any]) -> bytes:
+        """`arguments` as JSON text. Raises: `ToolArgumentError`."""
+
+    def decode(self, tool: str, arguments: bytes) -> dict[str, Any]:
+        """The values to call the function with, from JSON text. Raises: `ToolArgumentError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +46,7 @@ class Signature:
     that receives the idempotency key, if there is one."""
 
     description: str
-    parameters: Parameters
+    parameters: AnyParameters
     result: Result
     context: str | None
     key: str | None = None
@@ -65,6 +80,7 @@ def _signature_of(function: Callable[..., Any], keyed: bool) -> Signature:
             key = parameter.name
         else:
             about = told.parameters.get(parameter.name)
+            hint = _or_none(hint) if parameter.default is None else hint
             declared.append(Parameter(parameter.name, hint, parameter.default, about))
     result = Result(hints.get("return", inspect.Signature.empty), told.result)
     return Signature(told.description, Parameters(declared), result, context, key)
@@ -106,6 +122,11 @@ def _check_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> 
             f"the default of {parameter.name!r} is a Field",
             hint=f"write {parameter.name}: Annotated[..., Field(...)] = default",
         )
+
+
+def _or_none(hint: Any) -> Any:
+    """The type of a parameter whose default is None: None may be given for it as well."""
+    return hint if hint is Any or hint is None else Optional[hint]  # noqa: UP045 - of any type
 
 
 def _is_context(hint: Any) -> bool:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from weft.agents.agent import AgentOptions
     from weft.cli.session import Wishes
     from weft.core.events import Listener
+    from weft.planner.grammar.limits import GrammarLimits
     from weft.workflow import FlowRun
     from weft.workflow.tool_sources import ToolSources
 
@@ -114,6 +115,14 @@ def ask(
             help="Hold the plan to a grammar: auto, line (exact types), plan, never.",
         ),
     ] = "auto",
+    grammar: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="BOUND=N",
+            help="How long values of a plan may be where it is held to a grammar: chars=4000, "
+            "items=1000, depth=16, digits=309, decimals=40. Repeat it for more.",
+        ),
+    ] = None,
     temperature: Annotated[
         float, typer.Option(metavar="T", help="0: always the likeliest token.", min=0.0)
     ] = 0.0,
@@ -145,6 +154,7 @@ def ask(
             rounds=rounds,
             calls=calls,
             schema=None if schema is None else json_file(schema),
+            grammar=_limits(grammar or ()),
             constrain=one_of(constrain, ("auto", "line", "plan", "never"), "--constrain"),
             temperature=temperature,
             max_tokens=max_tokens,
@@ -168,6 +178,19 @@ def ask(
             asked.answer(tools or (), declared_model(model, base_url, api_key_env, decode), wishes)
         )
     raise typer.Exit(code)
+
+
+def _limits(given: Sequence[str]) -> GrammarLimits:
+    """The bounds of a grammar. Raises: `BadParameter`."""
+    from weft.planner.grammar.limits import BOUNDS, GrammarLimits
+
+    found: dict[str, int] = {}
+    for text in given:
+        name, _, number = text.partition("=")
+        if not number.isdecimal():
+            raise typer.BadParameter(f"{text!r} is not BOUND=N, as in chars=500")
+        found[one_of(name, BOUNDS, "--grammar")] = int(number)
+    return GrammarLimits(**found)
 
 
 class _Asked:

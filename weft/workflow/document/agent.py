@@ -16,6 +16,19 @@ from weft.workflow.document.shorthand import expands, shortens
 Loop = Literal["compiler", "divide", "react", "parallel-react"]
 
 
+Bound = Annotated[int, Field(ge=0)] | None
+
+
+class GrammarSpec(Part):
+    """How long the values of a plan may be where its model is held to a grammar."""
+
+    chars: Bound = Field(default=None, description="Characters of a string; 4,000.")
+    items: Bound = Field(default=None, description="Items of a list, free keys; 1,000.")
+    depth: Bound = Field(default=None, description="Lists and objects in one another; 16.")
+    digits: Bound = Field(default=None, description="Digits before the point; 309.")
+    decimals: Bound = Field(default=None, description="Digits behind the point; 40.")
+
+
 class AgentSpec(Part):
     """An agent: it has the model call tools, and conclude, until the question is answered."""
 
@@ -29,6 +42,9 @@ class AgentSpec(Part):
     )
     constrain: Literal["auto", "line", "plan", "never"] | None = Field(
         default=None, description="How firmly a plan is held to its grammar; auto."
+    )
+    grammar: GrammarSpec | None = Field(
+        default=None, description="How long its values may be where it is held to one."
     )
 
 

@@ -35,3 +35,11 @@ class Document(Part):
     outputs: dict[Name, Value] = Field(
         description="What comes out, usually `{{ a_node }}`.", min_length=1
     )
+
+
+class ToolDocument(Document):
+    """A workflow file of which only the tools are wanted: it may have nothing to do."""
+
+    name: str = "tools"
+    nodes: dict[Name, NodeSpec] = Field(default_factory=dict)
+    outputs: dict[Name, Value] = Field(default_factory=dict)
