@@ -170,6 +170,8 @@ def test_the_document_of_the_brief() -> None:
     assert timings["speed_up"] == pytest.approx(timings["nodes_s"] / timings["wall_s"])
     assert timings["critical_path"][0]["node"] == "list_documents"
     assert timings["shares"][0]["doing"] == "slot"
+    assert timings["advice"]["speed_up"] == "summary/small"
+    assert timings["advice"]["saves_s"] == pytest.approx(2.5)
 
 
 def test_a_long_report_is_cut_and_says_so() -> None:
@@ -194,8 +196,27 @@ def test_a_path_of_many_steps_is_told_by_its_longest() -> None:
 def test_waiting_for_the_next_attempt_is_told() -> None:
     shown = reported(simulate([Job("call", (1.0, 1.0), delay_s=8.0)]))
     assert "Waiting for the next attempt of call took 80%." in shown
-    assert "Speed up first: call, 20% of the critical path." in shown
-    assert "would need at least 8.00 s." in shown
+    assert "Speed up first" not in shown, "there is one node only"
+    assert "speed-up" not in shown
+
+
+def test_a_report_says_nothing_of_speed_where_there_is_nothing_to_say() -> None:
+    node = NodeId("cached")
+    cached = [
+        RunStarted(RunId("r"), "flow", "", (NodeInfo(node, "call"),), {}),
+        NodeFinished(node, Outcome("succeeded", 1, via="cache"), 0.5),
+        RunFinished("succeeded", Usage(), (), 0.5),
+    ]
+    twins = [Job("one", (32.4,)), Job("other", (32.41,))]
+    for events in (cached, simulate([Job("alone", (5.0,))]), simulate([])):
+        shown = reported(events)
+        assert "speed-up" not in shown
+        assert "Speed up" not in shown
+        timings = json.loads(document(traced(events), {}, {}, ExitCode.SUCCEEDED))["timings"]
+        assert (timings["speed_up"], timings["advice"]) == (None, None)
+    shown = reported(simulate(twins))
+    assert "parallel speed-up 2.0x" in shown
+    assert "Speed up first" not in shown, "the other takes as long"
 
 
 def test_a_run_of_nothing_has_a_report() -> None:

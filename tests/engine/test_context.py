@@ -64,7 +64,8 @@ def test_a_work_that_waits_for_what_it_appended_is_not_at_work_itself() -> None:
     trace = Trace()
     played = play(node("a", work), listeners=[trace])
     assert [(e.node, e.at_s) for e in played.all(NodeWaiting)] == [("a", 1)]
-    assert trace.speed_up() == 1.0
+    assert (trace.all_busy_s(), trace.wall_s) == (5.0, 5.0)
+    assert trace.speed_up() is None
 
 
 def test_a_work_knows_its_node_and_each_attempt_has_its_own_scope() -> None:

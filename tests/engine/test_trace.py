@@ -33,6 +33,7 @@ from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
 from weft.engine import Edge, Graph, Inputs, Node, NodeContext, Policy, Retry, Run, Work
+from weft.engine.advice import SpeedAdvice, speed_advice
 from weft.engine.bound import least_wall_s
 from weft.engine.critical import critical_path, family, shares
 from weft.engine.kinds import Body, Fragment, map_over
@@ -92,6 +93,51 @@ def test_the_largest_share_of_the_path_is_the_first_to_speed_up() -> None:
     assert (first.doing, first.target, first.seconds) == ("work", "long", 4.0)
     assert first.fraction == pytest.approx(4 / 7)
     assert least_wall_s(trace, "long") == 4.0, "short takes its place beside it"
+
+
+def test_a_speed_up_is_told_where_nodes_ran_beside_one_another() -> None:
+    assert traced(simulate(DIAMOND)).speed_up() == pytest.approx(8 / 7)
+    for jobs, slots in (
+        ([Job("alone", (3.0,))], None),
+        (DIAMOND, 1),
+        ([Job("retried", (1.0, 1.0), delay_s=80.0), Job("short", (1.0,))], None),
+        ([], None),
+    ):
+        assert traced(simulate(jobs, slots)).speed_up() is None
+
+
+def test_times_of_several_parts_make_no_speed_up() -> None:
+    trace = traced(simulate(DIAMOND))
+    trace(RunResumed(RunId("run"), 2, "", 7.0))
+    assert trace.speed_up() is None
+
+
+def advised(jobs: list[Job], slots: int | None = None) -> SpeedAdvice | None:
+    trace = traced(simulate(jobs, slots))
+    return speed_advice(trace, shares(trace, critical_path(trace)))
+
+
+def test_advice_names_what_saves_time_and_how_much() -> None:
+    assert advised(DIAMOND) == SpeedAdvice("long", 3.0, 3 / 7, 4.0)
+    found = advised(DIAMOND, 1)
+    assert found is not None
+    assert (found.target, found.saves_s) == ("long", 4.0)
+
+
+def test_what_others_take_the_place_of_is_no_advice() -> None:
+    twins = [Job("one", (32.4,)), Job("other", (32.41,)), Job("last", (1.0,), ("one", "other"))]
+    assert advised(twins) is None, "neither saves a twentieth alone"
+    last = Job("last", (4.0,), ("one", "other"))
+    found = advised([*twins[:2], last])
+    assert found is not None
+    assert found.target == "last"
+
+
+def test_one_node_that_is_the_whole_run_is_no_advice() -> None:
+    assert advised([Job("alone", (5.0,))]) is None
+    assert advised([Job("alone", (5.0, 5.0), delay_s=3.0)]) is None
+    assert advised([Job("long", (99.0,)), Job("short", (0.5,), ("long",))]) is None
+    assert advised([]) is None
 
 
 def test_one_slot_shows_as_waiting_on_the_path() -> None:

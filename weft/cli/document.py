@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from weft.cli.exit_codes import ExitCode
 from weft.cli.values import json_text, plain
 from weft.core.values import Denoised, Speculated, Usage
-from weft.engine.bound import least_wall_s
+from weft.engine.advice import speed_advice
 from weft.engine.critical import critical_path, shares
 from weft.engine.trace import NodeTrace, Trace
 
@@ -65,11 +65,14 @@ def _decoded(how: Speculated | Denoised) -> dict[str, object]:
 def _timings(trace: Trace) -> dict[str, object]:
     path = critical_path(trace)
     found = shares(trace, path)
-    work = next((share for share in found if share.doing == "work"), None)
+    best = speed_advice(trace, found)
     advice = None
-    if work is not None:
-        at_least_s = least_wall_s(trace, work.target)
-        advice = {"speed_up": work.target, "run_needs_at_least_s": at_least_s}
+    if best is not None:
+        advice = {
+            "speed_up": best.target,
+            "saves_s": best.saves_s,
+            "run_needs_at_least_s": best.at_least_s,
+        }
     return {
         "wall_s": trace.wall_s,
         "nodes_s": trace.all_busy_s(),

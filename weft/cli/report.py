@@ -13,14 +13,13 @@ from rich.text import Text
 from weft.cli.rows import Row, rows
 from weft.cli.text import amount, clean, duration, listing, money, one_line
 from weft.cli.values import plain
-from weft.engine.bound import least_wall_s
+from weft.engine.advice import WORTH_A_WORD, speed_advice
 from weft.engine.critical import Segment, Share, critical_path, shares
 from weft.engine.trace import Trace
 
 _MOST_ROWS = 200
 _MOST_STEPS = 10
 _SHORT = 0.005
-_WORTH_A_WORD = 0.05
 _MOST_REASONS = 5
 _BAR = 24
 _LONGEST_OUTPUT = 20_000
@@ -54,9 +53,11 @@ def print_report(
     path = critical_path(trace)
     _path(console, trace, path)
     console.print()
-    for line in advice(trace, shares(trace, path)):
+    lines = list(advice(trace, shares(trace, path)))
+    for line in lines:
         console.print(line, soft_wrap=not console.is_terminal)
-    console.print()
+    if lines:
+        console.print()
     print_outputs(console, outputs, missing)
 
 
@@ -77,19 +78,18 @@ def print_outputs(
 
 def advice(trace: Trace, found: Sequence[Share]) -> Iterator[str]:
     """Sentences on what to speed up first. States only what the trace shows."""
-    work = next((share for share in found if share.doing == "work"), None)
-    if work is not None and work.fraction >= _WORTH_A_WORD:
-        bound_s = least_wall_s(trace, work.target)
+    best = speed_advice(trace, found)
+    if best is not None:
         yield (
-            f"Speed up first: {clean(work.target)}, {work.fraction:.0%} of the critical path. "
-            f"Even if it took no time, the run would need at least {duration(bound_s)}."
+            f"Speed up first: {clean(best.target)}. If it took no time, the run would take about "
+            f"{duration(best.saves_s)} less ({best.fraction:.0%} of its wall time)."
         )
     for share in found:
-        if share.doing == "slot" and share.fraction >= _WORTH_A_WORD:
+        if share.doing == "slot" and share.fraction >= WORTH_A_WORD:
             limit = trace.limits.get(share.target)
             of = f" of {clean(share.target)!r} (limit {limit})" if limit else ""
             yield f"Waiting for a free slot{of} took {share.fraction:.0%}: more slots may save it."
-        elif share.doing in ("person", "delay") and share.fraction >= _WORTH_A_WORD:
+        elif share.doing in ("person", "delay") and share.fraction >= WORTH_A_WORD:
             why = "an answer to" if share.doing == "person" else "the next attempt of"
             yield f"Waiting for {why} {clean(share.target)} took {share.fraction:.0%}."
 
@@ -144,7 +144,7 @@ def print_times(console: Console, trace: Trace, serial_wall_s: float | None = No
     parts = [f"wall time {duration(trace.wall_s)}", f"node times {duration(trace.all_busy_s())}"]
     parts.append(f"at most {trace.max_running:,} at once")
     console.print(" · ".join(parts), style="bold")
-    if speed_up is not None and trace.parts == 1:  # else they are times of different parts
+    if speed_up is not None:
         console.print(f"parallel speed-up {speed_up:.1f}x (node times over wall time)")
     if serial_wall_s is not None and trace.wall_s:
         console.print(

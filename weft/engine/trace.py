@@ -323,5 +323,12 @@ class Trace:
         return sum(map(self.busy_s, self.nodes.values()))
 
     def speed_up(self) -> float | None:
-        """How many times faster the run was than its work one after another; None at time 0."""
-        return self.all_busy_s() / self.wall_s if self.wall_s > 0 else None
+        """How many times faster the run was than its work one after another.
+
+        None where that says nothing: no two nodes worked at once, the run waited for longer than
+        they worked beside one another, or its times are those of several parts.
+        """
+        if self.parts > 1 or self.max_running < 2 or self.wall_s <= 0:
+            return None
+        found = self.all_busy_s() / self.wall_s
+        return found if round(found, 1) > 1 else None
