@@ -2,20 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from weft.core.calls import CallEvent
 from weft.core.errors import ServeError
+from weft.core.ids import RunId
+from weft.core.ports.journal import Journal, Numbered
+from weft.engine.advice import speed_advice
+from weft.engine.bars import bars
+from weft.engine.critical import critical_path, shares
+from weft.engine.trace import Trace
 from weft.workflow.journals import open_journal
+from weft.workflow.runs.outputs import result_of
+from weft.workflow.runs.story import story_of
 from weft.workflow.runs.unsettled import unsettled
 
 try:
-    from weft.serving.ui import UiServer
+    from weft.serving.ui import RunReaders, RunTiming, RunValues, UiServer
 except ModuleNotFoundError as error:
     hint = "pip install 'weft[gateway]'"
     raise ServeError(f"the page of the runs needs {error.name}", hint=hint) from error
 
-__all__ = ["RunsPage"]
+__all__ = ["READERS", "RunsPage"]
+
+
+def _timing(records: Iterable[Numbered]) -> RunTiming:
+    trace = Trace()
+    for numbered in records:
+        if not isinstance(numbered.record, CallEvent):
+            trace(numbered.record)
+    path = critical_path(trace)
+    best = speed_advice(trace, shares(trace, path))
+    return RunTiming(
+        {name: bars(trace, node) for name, node in trace.nodes.items()},
+        [(step.node, step.doing, step.start_s, step.end_s) for step in path],
+        trace.speed_up(),
+        None if best is None else (best.target, best.saves_s, best.fraction),
+    )
+
+
+def _values(journal: Journal, run: RunId) -> RunValues:
+    """As the record has them, which is without secrets; outputs of a run that has ended."""
+    if not journal.summary(run).ended_wall:
+        return RunValues(journal.header(run).inputs)
+    story = story_of(journal, run)
+    result = result_of(story)
+    return RunValues(story.header.inputs, result.outputs, result.missing)
+
+
+READERS = RunReaders(unsettled, _timing, _values)
+"""What the page is told of recorded runs."""
 
 
 class RunsPage:
@@ -32,7 +69,7 @@ class RunsPage:
     def __init__(self, where: str | Path | None = None, port: int = 0) -> None:
         self._journal = open_journal(where, make=not where, to_read=True)
         try:
-            self._server = UiServer(self._journal, unsettled, port)
+            self._server = UiServer(self._journal, READERS, port)
         except ServeError:
             self._journal.close()
             raise

@@ -14,7 +14,7 @@ import httpx2
 from weft.core.fakes.journal import MemoryJournal
 from weft.core.ports.journal import Journal
 from weft.serving.ui import UiServer
-from weft.workflow.runs.unsettled import unsettled
+from weft.workflow.ui import READERS
 
 PATIENCE_S = 120.0
 
@@ -51,7 +51,7 @@ def house(journal: Journal | None = None) -> Iterator[House]:
     started: list[tuple[UiServer, asyncio.AbstractEventLoop]] = []
 
     async def serve() -> None:
-        server = UiServer(journal or MemoryJournal(), unsettled, poll_s=0.01)
+        server = UiServer(journal or MemoryJournal(), READERS, poll_s=0.01)
         started.append((server, asyncio.get_running_loop()))
         await server.serve(ready.set)
 

@@ -10,8 +10,9 @@ from weft.cli.speech import Said, Speech
 from weft.cli.text import clean
 from weft.cli.values import Json, plain
 from weft.core.ids import NodeId
-from weft.engine.critical import critical_path, released_by
-from weft.engine.trace import NodeTrace, Phase, Trace
+from weft.engine.bars import bars
+from weft.engine.critical import critical_path
+from weft.engine.trace import NodeTrace, Trace
 
 _MANY_NODES = 2_000
 _MOST_SOURCES = 12
@@ -71,7 +72,7 @@ def _row(
         "children": node.children,
         "status": "unfinished" if outcome is None else outcome.status,
         "attempts": node.attempts,
-        "bars": _bars(trace, node),
+        "bars": [[b.doing, _ms(b.start_s), _ms(b.end_s)] for b in bars(trace, node)],
         "end": None if node.finished_s is None else _ms(node.finished_s),
     }
     if outcome is not None:
@@ -98,37 +99,6 @@ def _said(said: Said | None, width: int) -> dict[str, Json]:
     if said.logs:
         found["logs"] = [_clip(line, width) for line in said.logs]
     return found
-
-
-def _bars(trace: Trace, node: NodeTrace) -> list[Json]:
-    """What the node did: [doing, from, to] in milliseconds, waiting for slots included.
-
-    "failed" is work of an attempt that came to nothing.
-    """
-    began = node.phases[0].begun if node.phases else node.ended
-    if began is None:
-        return []
-    ready, _ = released_by(trace, node, began)
-    pieces: list[tuple[str, float, float]] = []
-    if node.phases:
-        pieces.append(("slot", ready.at_s, began.at_s))
-    for phase in node.phases:
-        pieces += _pieces(trace, node, phase)
-    return [[doing, _ms(start), _ms(end)] for doing, start, end in pieces if end > start]
-
-
-def _pieces(trace: Trace, node: NodeTrace, phase: Phase) -> list[tuple[str, float, float]]:
-    until = phase.ended or trace.now
-    start_s, end_s = phase.begun.at_s, until.at_s
-    work = "failed" if phase.failed else "work"
-    if phase.doing == "delay":
-        due_s = min(phase.until_s, end_s)
-        return [("delay", start_s, due_s), ("slot", due_s, end_s)]
-    if phase.doing == "children":
-        child = trace.waited_for(node, phase, until)
-        resumed_s = end_s if child is None or child.ended is None else child.ended.at_s
-        return [("children", start_s, resumed_s), (work, resumed_s, end_s)]
-    return [(work if phase.doing == "work" else phase.doing, start_s, end_s)]
 
 
 def _ms(seconds: float) -> float:

@@ -14,16 +14,21 @@ from weft.core.ports.journal import Journal
 from weft.serving.ui.assets import Assets
 from weft.serving.ui.changes import Changes
 from weft.serving.ui.door import Door
-from weft.serving.ui.effects import Effects, Find
+from weft.serving.ui.effects import Effects
 from weft.serving.ui.key import Key
 from weft.serving.ui.letters import Letters
+from weft.serving.ui.overview import Overview
 from weft.serving.ui.problem import Refused, problem_of
+from weft.serving.ui.readers import RunReaders
 from weft.serving.ui.runs import Runs
 
 
-def application(journal: Journal, find: Find, changes: Changes, key: Key, port: int) -> ASGIApp:
+def application(
+    journal: Journal, readers: RunReaders, changes: Changes, key: Key, port: int
+) -> ASGIApp:
     """Everything behind the door of a server on `port`."""
-    runs, effects, assets = Runs(journal), Effects(journal, find), Assets()
+    runs, effects, assets = Runs(journal), Effects(journal, readers.unsettled), Assets()
+    overview = Overview(journal, readers)
     routes = [
         Route("/api/changes", changes.stream),
         Route("/api/runs", runs.all),
@@ -31,6 +36,9 @@ def application(journal: Journal, find: Find, changes: Changes, key: Key, port: 
         Route("/api/records", runs.records),
         Route("/api/details", runs.details),
         Route("/api/text", runs.text),
+        Route("/api/timing", overview.timing),
+        Route("/api/values", overview.values),
+        Route("/api/value", overview.value),
         Route("/api/unsettled", effects.all),
         Route("/api/letters", Letters(journal, effects).take, methods=["POST"]),
         Route("/{name:path}", assets.file),

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
@@ -23,16 +22,14 @@ from weft.core.ids import RunId
 from weft.core.ports.journal import Journal, Numbered, RunSummary
 from weft.serving.ui.asked import run_of
 from weft.serving.ui.problem import Refused
-from weft.serving.ui.reply import Reply
+from weft.serving.ui.reply import Reply, download
 from weft.serving.ui.shown import BRIEF, FULL, STREAM, Detail, Json, shown
-from weft.serving.ui.text import beginning, encodable, pieces
+from weft.serving.ui.text import beginning
 
 _MOST_RUNS: Final = 2_000
 _MOST_RECORDS: Final = 2_000
 _MOST_DETAILS: Final = 100
 _HEADER_CHARS: Final = 100_000
-_BATCH_CHARS: Final = 1 << 18
-_UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Runs:
@@ -102,12 +99,7 @@ class Runs:
         if record is None:
             raise Refused(404, f"the run has no record {seq}")
         value = _field(record.record, path)
-        name = _UNNAMEABLE.sub("-", f"{run}-{seq}-{path}")[:120]
-        return StreamingResponse(
-            _batches(value),
-            media_type="text/plain; charset=utf-8",
-            headers={"content-disposition": f'attachment; filename="{name}.txt"'},
-        )
+        return download(value, f"{run}-{seq}-{path}")
 
 
 def _whole(request: Request, name: str, default: int) -> int:
@@ -150,16 +142,3 @@ def _field(value: Any, path: str) -> Any:
         else:
             raise Refused(404, f"the record has no field {path!r}")
     return value
-
-
-def _batches(value: object) -> Iterator[bytes]:
-    """The text in pieces of a size that is worth sending."""
-    waiting: list[str] = []
-    length = 0
-    for piece in pieces(value):
-        waiting.append(piece)
-        length += len(piece)
-        if length >= _BATCH_CHARS:
-            yield encodable("".join(waiting))
-            waiting, length = [], 0
-    yield encodable("".join(waiting))

@@ -10,8 +10,8 @@ from weft.core.ports.journal import Journal
 from weft.serving.asgi import Hosted
 from weft.serving.ui.app import application
 from weft.serving.ui.changes import POLL_S, Changes
-from weft.serving.ui.effects import Find
 from weft.serving.ui.key import Key
+from weft.serving.ui.readers import RunReaders
 
 _HOST: Final = "127.0.0.1"
 
@@ -19,19 +19,19 @@ _HOST: Final = "127.0.0.1"
 class UiServer:
     """Shows the runs of `journal` to who has the `url`. Whoever opened the journal closes it.
 
-        server = UiServer(journal, unsettled)
+        server = UiServer(journal, readers)
         await server.serve(lambda: print(server.url))
 
-    `find` finds the calls that a person has to say something of; `port` 0 is any that is free;
+    `readers` read the runs for it; `port` 0 is any that is free;
     `poll_s` is how often it looks for news while a page is open.
     Raises: `ServeError` when the port is taken.
     """
 
     def __init__(
-        self, journal: Journal, find: Find, port: int = 0, *, poll_s: float = POLL_S
+        self, journal: Journal, readers: RunReaders, port: int = 0, *, poll_s: float = POLL_S
     ) -> None:
         self._journal = journal
-        self._find = find
+        self._readers = readers
         self._hosted = Hosted(_HOST, port)
         self._changes = Changes(journal, poll_s)
         self._key = Key()
@@ -48,7 +48,7 @@ class UiServer:
 
     async def serve(self, ready: Callable[[], None] | None = None) -> None:
         """Serve until `stop`; `ready` is called when pages can connect."""
-        app = application(self._journal, self._find, self._changes, self._key, self._hosted.port)
+        app = application(self._journal, self._readers, self._changes, self._key, self._hosted.port)
         watching = asyncio.create_task(self._changes.watch())
         try:
             await self._hosted.serve(app, ready)
