@@ -33,6 +33,7 @@ from weft.core.events import (
     RunStarted,
     RunStatus,
     Status,
+    Via,
 )
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal, Record, RunHeader
@@ -44,14 +45,20 @@ class Script:
     """A run under way. `at` is its clock, in seconds; each verb writes at that time."""
 
     def __init__(
-        self, journal: Journal, run: str, flow: str = "brief", wall: str = "2026-11-22T05:00:00Z"
+        self,
+        journal: Journal,
+        run: str,
+        flow: str = "brief",
+        wall: str = "2026-11-22T05:00:00Z",
+        values: Mapping[str, Any] | None = None,
     ) -> None:
         self.journal = journal
         self.run = RunId(run)
         self.flow = flow
         self.wall = wall
         self.at = 0.0
-        self.claim = journal.begin(RunHeader(self.run, flow, wall, "0.1.0", {"topic": "weaving"}))
+        header = RunHeader(self.run, flow, wall, "0.1.0", values or {"topic": "weaving"})
+        self.claim = journal.begin(header)
 
     def write(self, *records: Record) -> None:
         self.journal.append(self.run, records)
@@ -85,8 +92,12 @@ class Script:
         value: Any = None,
         status: Status = "succeeded",
         failure: Failure | None = None,
+        via: Via = "",
+        *,
+        recalled: bool = False,
     ) -> None:
-        self.write(NodeFinished(NodeId(node), Outcome(status, value, failure), self.at))
+        outcome = Outcome(status, value, failure, via=via)
+        self.write(NodeFinished(NodeId(node), outcome, self.at, recalled))
 
     def ask(self, node: str, question: str, schema: Mapping[str, Any]) -> None:
         self.write(HumanAsked(NodeId(node), question, schema, self.at))
@@ -242,6 +253,45 @@ def finished_run(journal: Journal, run: str = "brief-3f2a91c0de", words: int = 8
     script.wait(0.3).tool_returns("report", None, broken)
     script.end("report", None, "failed", broken)
     script.finish("partial", "report: ToolRaised: the mail server hung up")
+    return script
+
+
+def rescued_run(journal: Journal, run: str = "rescued-1d2c3b4a5e") -> Script:
+    """A run that succeeded although little of it did: everything that looks like success."""
+    script = Script(journal, run, "rescued", values={"topic": "weaving", "long": "thread " * 9_000})
+    names = ("plain", "cached", "recalled", "defaulted", "rerouted", "pay")
+    script.begin(
+        *map(info, names),
+        info("cut", "tool", "gone"),
+        info("out"),
+        info("gone"),
+        info("each", "map"),
+    )
+    broken = Failure("ToolRaised", "ConnectionError: the bank hung up", "tool")
+    script.start("plain")
+    script.wait(0.4).end("plain", "all of its own")
+    script.end("cached", "kept", via="cache")
+    script.end("recalled", "made before", recalled=True)
+    script.start("defaulted")
+    script.wait(1.0).end("defaulted", "a default", failure=broken, via="default")
+    script.start("rerouted")
+    script.wait(0.5).end("rerouted", "another", failure=broken, via="fallback")
+    script.start("pay")
+    script.calls_tool("pay", "charge", {"amount": 12}, "once")
+    script.wait(0.2).tool_returns("pay", None, broken)
+    script.end("pay", 0, failure=broken, via="default")
+    script.start("gone")
+    script.wait(0.8).end("gone", None, "failed", broken)
+    script.end("cut", None, "skipped", Failure("Upstream", "needs gone, which failed", "tool"))
+    script.end("out", None, "skipped")
+    script.start("each")
+    script.grow("each", *(info(f"each[{i}]", "item", parent="each") for i in range(3)))
+    for i in range(3):
+        script.start(f"each[{i}]")
+        script.wait(0.3)
+        script.end(f"each[{i}]", i, failure=broken if i else None, via="default" if i else "")
+    script.end("each", [0, 1, 2])
+    script.finish()
     return script
 
 

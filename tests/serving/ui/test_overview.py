@@ -9,24 +9,15 @@ import pytest
 from tests.serving.ui.house import house
 from tests.serving.ui.scripted import Script, asking_run, finished_run, info, wide_run
 from weft.core.fakes.journal import MemoryJournal
-from weft.core.ids import RunId
-from weft.core.ports.journal import RunHeader
 from weft.engine.bars import bars
 from weft.engine.critical import critical_path
 from weft.workflow.runs.story import story_of
 
+VALUES = {"topic": "[secret:KEY] and looms", "long": "thread " * 10_000, "all": [1, {"a": None}]}
+
 
 def values_run(journal: MemoryJournal, value: Any = "of looms") -> Script:
-    script = Script(journal, "valued")
-    header = RunHeader(
-        RunId("values"),
-        "brief",
-        "2026-11-22T05:00:00Z",
-        "0.1.0",
-        {"topic": "[secret:KEY] and looms", "long": "thread " * 10_000, "all": [1, {"a": None}]},
-    )
-    script.claim = journal.begin(header)
-    script.run = RunId("values")
+    script = Script(journal, "values", values=VALUES)
     script.begin(info("write"))
     script.start("write")
     script.wait(0.5).end("write", value)

@@ -47,8 +47,13 @@ export const STATES = {
   waiting: "waiting",
   delayed: "before a retry",
   succeeded: "succeeded",
+  default: "default used",
+  fallback: "fallback used",
+  cached: "from cache",
+  recalled: "succeeded earlier",
   partial: "partial",
   failed: "failed",
   skipped: "skipped",
+  cutoff: "skipped by a failure",
   cancelled: "cancelled",
 };

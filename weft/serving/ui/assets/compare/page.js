@@ -4,7 +4,7 @@ import { State, Trouble, useRedraw } from "../base/parts.js";
 import { address } from "../base/route.js";
 import { reveal, useWindow } from "../base/window.js";
 import { line, visible } from "../base/visible.js";
-import { amount, duration, number } from "../base/words.js";
+import { STATES, amount, duration, number } from "../base/words.js";
 import { useSource } from "../model/source.js";
 import { stateOf } from "../model/state.js";
 import { differs, pairs } from "./pairs.js";
@@ -24,7 +24,7 @@ function change(before, after) {
 function Cells({ node, source }) {
   if (!node)
     return html`<span role="gridcell" class="none">not there</span><span role="gridcell"></span><span role="gridcell"></span>`;
-  return html`<span role="gridcell" class=${`dot ${stateOf(node, source.isLive)}`}><span class="word">${node.state}</span></span>
+  return html`<span role="gridcell" class=${`dot ${stateOf(node, source.isLive)}`}><span class="word">${STATES[stateOf(node, source.isLive)]}</span></span>
     <span role="gridcell" class="num">${node.began === null ? "" : duration(took(node, source))}</span>
     <span role="gridcell" class="num">${node.tokens[1] ? number(node.tokens[1]) : ""}</span>`;
 }

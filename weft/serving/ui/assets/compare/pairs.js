@@ -24,4 +24,4 @@ export function pairs(first, second) {
 }
 
 export const differs = ({ one, other, same }) =>
-  !one || !other || one.state !== other.state || same === false;
+  !one || !other || one.state !== other.state || one.via !== other.via || same === false;

@@ -1,8 +1,8 @@
 // Draws the graph on a canvas: only what is in sight, and only as much of it as can be read.
 import { colour } from "../base/theme.js";
 import { line } from "../base/visible.js";
-import { duration, number } from "../base/words.js";
-import { stateOf } from "../model/state.js";
+import { STATES, duration, number } from "../base/words.js";
+import { ALIASES, isUnsure, stateOf } from "../model/state.js";
 
 const READABLE = 0.5; // below this scale no text is drawn
 const OUTLINED = 0.12; // below this no edges inside large scopes, and boxes are plain
@@ -20,6 +20,7 @@ const NAMES = [
   "delayed",
   "asking",
   "succeeded",
+  "substituted",
   "failed",
   "skipped",
   "cancelled",
@@ -28,7 +29,11 @@ const NAMES = [
   "edge",
 ];
 
-export const palette = () => Object.fromEntries(NAMES.map((name) => [name, colour(name)]));
+export function palette() {
+  const found = Object.fromEntries(NAMES.map((name) => [name, colour(name)]));
+  for (const [state, name] of Object.entries(ALIASES)) found[state] = found[name];
+  return found;
+}
 
 /** Returns how many boxes and texts were drawn, for who wants to know what a frame costs. */
 export function paint(canvas, picture, view, look) {
@@ -140,13 +145,19 @@ function box(context, node, state, x, y, width, height, look) {
   label(context, node, x + 14, y + 18, width - 22, look, "600 12px");
   context.fillStyle = look.colours.soft;
   context.font = `11px ${look.font}`;
-  context.fillText(clipped(context, node.kind, width - 84), x + 14, y + 34);
+  context.fillText(clipped(context, under(node, state, look), width - 84), x + 14, y + 34);
   if (node.children.length) progress(context, node, x + width - 66, y + 29, 56, look);
   else if (node.began !== null) {
     context.textAlign = "right";
     context.fillText(duration((node.ended ?? look.now) - node.began), x + width - 10, y + 34);
     context.textAlign = "left";
   }
+}
+
+/** The kind of a node, or what colour alone should not tell. */
+function under(node, state, look) {
+  if (isUnsure(node, look.isLive)) return "effect unknown";
+  return state in ALIASES ? STATES[state] : node.kind;
 }
 
 function ring(context, x, y, width, height, view, look) {
@@ -177,13 +188,19 @@ function label(context, node, x, y, most, look, weight) {
 
 /** How many of the nodes inside have ended, as a bar with the count beside or below it. */
 function progress(context, node, x, y, width, look) {
-  const { total, ended, failed } = node.inside;
-  context.fillStyle = look.colours.line;
-  context.fillRect(x, y + 8, width, 3);
-  context.fillStyle = look.colours.succeeded;
-  context.fillRect(x, y + 8, (width * ended) / total, 3);
-  context.fillStyle = look.colours.failed;
-  context.fillRect(x, y + 8, (width * failed) / total, 3);
+  const { total, ended, failed, substituted, dropped } = node.inside;
+  let left = x;
+  for (const [name, count] of [
+    ["failed", failed],
+    ["substituted", substituted],
+    ["skipped", dropped],
+    ["succeeded", ended - failed - substituted - dropped],
+    ["line", total - ended],
+  ]) {
+    context.fillStyle = look.colours[name];
+    context.fillRect(left, y + 8, (width * count) / total, 3);
+    left += (width * count) / total;
+  }
   context.fillStyle = look.colours.soft;
   context.font = `11px ${look.font}`;
   context.textAlign = "right";

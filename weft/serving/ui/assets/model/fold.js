@@ -1,4 +1,5 @@
 // A run, folded from its records in constant time each. Draws nothing and asks for nothing.
+import { isSubstituted } from "./state.js";
 
 const TEXT_BUDGET = 8_000_000; // characters of streamed text kept for the whole run
 const LONG_TAIL = 20_000;
@@ -36,7 +37,8 @@ class Node {
     this.via = "";
     this.recalled = false;
     this.ended = null;
-    this.inside = { total: 0, ended: 0, failed: 0, working: 0, asking: 0 };
+    this.onces = new Map(); // calls that must not be repeated: what is known of each, "" at first
+    this.inside = { total: 0, ended: 0, failed: 0, working: 0, asking: 0, substituted: 0, dropped: 0 };
   }
   get isEnded() {
     return ENDED.has(this.state);
@@ -51,6 +53,26 @@ class Node {
       0,
     );
   }
+}
+
+/** In which of the counts of what is inside a scope a node is. */
+const standing = (state, via) => ({
+  ended: ENDED.has(state),
+  working: BUSY.has(state),
+  failed: state === "failed",
+  asking: state === "asking",
+  substituted: isSubstituted(state, via),
+  dropped: state === "skipped" || state === "cancelled",
+});
+
+/** How many nodes of a run, or inside one of it, are in each of those counts. */
+export function counts(run) {
+  const found = { total: run.nodes.size, ...standing("") };
+  for (const node of run.roots) {
+    const own = standing(node.state, node.via);
+    for (const name in own) found[name] += node.inside[name] + own[name];
+  }
+  return found;
 }
 
 /** Feed it pages of records with `add`; `changes` counts them. */
@@ -74,6 +96,7 @@ export class Run {
     this.asking = new Set();
     this.thinks = 0;
     this.onces = 0; // calls that must not be repeated
+    this.risky = new Set(); // the nodes that made them
     this.grown = 0; // changes when the graph does
     this.changes = 0;
     this.loaded = false;
@@ -129,20 +152,16 @@ export class Run {
     phase[3] = failed;
   }
 
-  become(node, state) {
-    const before = node.state;
-    if (before === state) return;
-    node.state = state;
+  /** `via`: what stands in for its own work. */
+  become(node, state, via = "") {
+    const before = standing(node.state, node.via);
+    if (node.state === state && node.via === via) return;
+    Object.assign(node, { state, via });
     if (state === "asking") this.asking.add(node);
     else this.asking.delete(node);
-    const counts = [
-      ["ended", ENDED],
-      ["working", BUSY],
-      ["failed", new Set(["failed"])],
-      ["asking", new Set(["asking"])],
-    ].map(([name, states]) => [name, states.has(state) - states.has(before)]);
+    const after = standing(state, via);
     for (let above = node.parent; above; above = above.parent)
-      for (const [name, change] of counts) above.inside[name] += change;
+      for (const name in after) above.inside[name] += after[name] - before[name];
   }
 
   /** The end of what a node or a call streamed: long while the run's budget for texts lasts. */
@@ -233,11 +252,10 @@ const OF_NODE = {
     const { outcome } = record;
     keep(node, record);
     run.leave(node, record.at_s, outcome.status === "failed");
-    run.become(node, outcome.status);
+    run.become(node, outcome.status, outcome.via);
     Object.assign(node, {
       ended: record.at_s,
       failure: outcome.failure,
-      via: outcome.via,
       recalled: record.recalled,
     });
     node.attempts = Math.max(node.attempts, outcome.attempts);
@@ -248,9 +266,15 @@ const OF_NODE = {
   },
   ToolCalled(run, node, record) {
     keep(node, record);
-    run.onces += record.effect === "once";
+    if (record.effect !== "once") return;
+    run.onces += 1;
+    node.onces.set(record.call, "");
+    run.risky.add(node);
   },
-  ToolReturned: (run, node, record) => keep(node, record),
+  ToolReturned(run, node, record) {
+    keep(node, record);
+    if (node.onces.has(record.call)) node.onces.set(record.call, record.done);
+  },
   ModelCalled(run, node, record) {
     keep(node, record);
     node.calls.set(record.call, { text: "", reasoning: "", tokens: 0 });

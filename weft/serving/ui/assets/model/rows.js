@@ -1,4 +1,5 @@
 // The nodes of a run as the rows of an outline: nested, folded, filtered.
+import { isSubstituted } from "./state.js";
 
 const SMALL = 40;
 
@@ -81,7 +82,9 @@ export function filter(text, state) {
 }
 
 const STATES = {
+  substituted: (node) => isSubstituted(node.state, node.via),
   active: (node) => ["working", "waiting", "delayed", "asking"].includes(node.state),
-  bad: (node) => ["failed", "cancelled", "skipped"].includes(node.state),
+  bad: (node) =>
+    ["failed", "cancelled", "skipped"].includes(node.state) || isSubstituted(node.state, node.via),
   asking: (node) => node.state === "asking",
 };

@@ -4,7 +4,7 @@ import { send } from "../base/api.js";
 import { Dialog, State, Text, Trouble } from "../base/parts.js";
 import { visible } from "../base/visible.js";
 import { duration, money, number } from "../base/words.js";
-import { stateOf } from "../model/state.js";
+import { isUnsure, stateOf } from "../model/state.js";
 import { Decoded } from "./decoded.js";
 import { calls, useDetails } from "./details.js";
 import { Failure } from "./failure.js";
@@ -14,6 +14,10 @@ import { Tail } from "./tail.js";
 import { ToolCall } from "./tool_call.js";
 
 const MOST_SOURCES = 12;
+const FAILURES = {
+  default: "It failed, and its default was used",
+  fallback: "It failed, and its fallback was used",
+};
 
 function CancelNode({ source, node }) {
   const [isAsked, setAsked] = useState(false);
@@ -51,7 +55,7 @@ function facts(node, source) {
   if (node.tokens[0] || node.tokens[1])
     found.push(["tokens", `${number(node.tokens[0])} prompt, ${number(node.tokens[1])} generated`]);
   if (node.money) found.push(["cost", money(node.money)]);
-  if (node.via) found.push(["stood in", node.via]);
+  if (node.via) found.push(["instead of its work", node.via]);
   if (node.recalled) found.push(["recalled", "an earlier part of the run had come to it"]);
   if (node.resource) found.push(["slot of", visible(node.resource)]);
   if (node.inside.total)
@@ -105,11 +109,12 @@ export function NodePanel({ source, node, onClose }) {
   return html`<aside class="node" aria-label="Node" onKeyDown=${key}>
     <header><h2><bdi>${visible(node.id)}</bdi></h2>
       <button type="button" class="quiet" aria-label="Close" title="Close (Escape)" onClick=${onClose}>×</button></header>
-    <p class="line"><${State} of=${stateOf(node, source.isLive)} /><span class="kind">${visible(node.kind)}</span>
+    <p class="line"><${State} of=${stateOf(node, source.isLive)} />${isUnsure(node, source.isLive) && html`<span class="state unsure">effect unknown</span>`}
+      <span class="kind">${visible(node.kind)}</span>
       <span class="gap"></span><${CancelNode} source=${source} node=${node} /></p>
     <${Trouble} error=${error} />
     ${node.question && html`<${Question} source=${source} node=${node} record=${records.find(({ seq }) => seq === node.question.seq)} />`}
-    ${end?.outcome.failure && html`<section><h3>Failure</h3><${Failure} failure=${end.outcome.failure} /></section>`}
+    ${end?.outcome.failure && html`<section><h3>${FAILURES[end.outcome.via] ?? "Failure"}</h3><${Failure} failure=${end.outcome.failure} /></section>`}
     ${
       failed.length > 0 &&
       html`<section><h3>Earlier attempts</h3>${failed.map(

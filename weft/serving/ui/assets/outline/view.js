@@ -6,7 +6,7 @@ import { reveal, useWindow } from "../base/window.js";
 import { line, visible } from "../base/visible.js";
 import { STATES, duration, number } from "../base/words.js";
 import { rows as nested, threads } from "../model/rows.js";
-import { stateOf } from "../model/state.js";
+import { isUnsure, stateOf } from "../model/state.js";
 import { paintBars, paintScale, palette } from "./paint.js";
 import { useSpan } from "./span.js";
 
@@ -143,6 +143,7 @@ export function OutlineView({ source, mode, open, setOpen, fits, selected, onSel
               onClick=${() => onSelect(row.node)} onDblClick=${() => isTimeline && row.node.children.length && toggle(row.node)}>
             <${Name} row=${row} open=${isTimeline ? open : null} toggle=${toggle} />
             <span role="gridcell" class=${`dot ${state}`} title=${STATES[state]}><span class="word">${STATES[state]}</span></span>
+            ${isUnsure(row.node, source.isLive) && html`<span role="gridcell" class="unsure" title="effect unknown">?<span class="unseen">effect unknown</span></span>`}
             ${!isTimeline && html`<${Detail} row=${row} source=${source} />`}
           </div>`;
         })}

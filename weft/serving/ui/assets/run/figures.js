@@ -2,18 +2,10 @@
 import { html } from "../base/html.js";
 import { visible } from "../base/visible.js";
 import { clock, duration, money, number } from "../base/words.js";
+import { counts } from "../model/fold.js";
+import { isUnsure } from "../model/state.js";
 
 const MOST_REASONS = 5;
-
-function counts(run) {
-  const found = { total: run.nodes.size, ended: 0, failed: 0, working: 0 };
-  for (const node of run.roots) {
-    found.ended += node.inside.ended + node.isEnded;
-    found.failed += node.inside.failed + (node.state === "failed");
-    found.working += node.inside.working + ["working", "asking", "delayed"].includes(node.state);
-  }
-  return found;
-}
 
 const Figure = ({ label, children, title }) =>
   html`<div title=${title}><dt>${label}</dt><dd>${children}</dd></div>`;
@@ -21,6 +13,7 @@ const Figure = ({ label, children, title }) =>
 export function Figures({ source }) {
   const { run } = source;
   const nodes = counts(run);
+  const unsure = [...run.risky].filter((node) => isUnsure(node, source.isLive)).length;
   const summary = source.header?.summary;
   const reasons = run.reasons.slice(0, MOST_REASONS);
   return html`<dl class="figures">
@@ -28,6 +21,9 @@ export function Figures({ source }) {
       <${Figure} label="nodes ended">${number(nodes.ended)} / ${number(nodes.total)}<//>
       ${source.isLive && html`<${Figure} label="at work">${number(nodes.working)}<//>`}
       ${nodes.failed > 0 && html`<${Figure} label="failed"><span class="bad">${number(nodes.failed)}</span><//>`}
+      ${nodes.substituted > 0 && html`<${Figure} label="by default or fallback" title="Their own work failed">${number(nodes.substituted)}<//>`}
+      ${nodes.dropped > 0 && html`<${Figure} label="skipped or cancelled">${number(nodes.dropped)}<//>`}
+      ${unsure > 0 && html`<${Figure} label="effects unknown" title="Nobody knows whether they were carried out"><span class="bad">${number(unsure)}</span><//>`}
       <${Figure} label="prompt tokens">${number(run.tokens[0])}<//>
       <${Figure} label="generated">${number(run.tokens[1])}<//>
       ${run.tokens[2] > 0 && html`<${Figure} label="from cache">${number(run.tokens[2])}<//>`}

@@ -87,7 +87,8 @@ function Shown({ source, query, turn }) {
           onInput=${(e) => setWords(e.target.value)} />
         <select aria-label="Which nodes" value=${state} onChange=${(e) => setState(e.target.value)}>
           <option value="">all nodes</option><option value="active">under way</option>
-          <option value="asking">asking a person</option><option value="bad">not succeeded</option></select>`
+          <option value="asking">asking a person</option><option value="bad">not plainly succeeded</option>
+          <option value="substituted">saved by a default or fallback</option></select>`
       }
       <span class="gap"></span>
       ${
