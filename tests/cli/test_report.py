@@ -16,7 +16,7 @@ from weft.cli.console import console_on
 from weft.cli.document import document
 from weft.cli.exit_codes import ExitCode
 from weft.cli.progress.lines import LineProgress
-from weft.cli.report import print_report
+from weft.cli.report import print_outcomes, print_report
 from weft.cli.rows import rows
 from weft.core.errors import Failure
 from weft.core.events import (
@@ -128,6 +128,25 @@ def test_a_wide_map_has_one_row_and_its_first_failures() -> None:
         "… and 195 more",
     ]
     assert found[0].note == "2,000 items: 1,800 succeeded, 200 failed"
+
+
+def test_defaults_among_many_items_are_counted_and_not_green() -> None:
+    items = tuple(Job(f"notes[{i}]") for i in range(4))
+    failure = Failure("E", "no")
+    events = [
+        NodeFinished(e.node, Outcome("succeeded", 0, failure, via="default"), e.at_s)
+        if isinstance(e, NodeFinished) and e.node in ("notes[1]", "alone")
+        else e
+        for e in simulate([Job("notes", children=items, kind="map"), Job("alone")])
+    ]
+    assert rows(traced(events))[0].note == "4 items: 3 succeeded, 1 succeeded (default)"
+    out = io.StringIO()
+    console = Console(
+        file=out, force_terminal=True, width=100, color_system="standard", legacy_windows=False
+    )
+    print_outcomes(console, rows(traced(events)))
+    assert "\x1b[33msucceeded (default)" in out.getvalue()
+    assert out.getvalue().count("\x1b[32msucceeded") == 1
 
 
 def test_hostile_text_is_shown_as_text() -> None:

@@ -13,6 +13,7 @@ from rich.text import Text
 from weft.cli.rows import Row, rows
 from weft.cli.text import amount, clean, duration, listing, money, one_line
 from weft.cli.values import plain
+from weft.core.events import SUBSTITUTES
 from weft.engine.advice import WORTH_A_WORD, speed_advice
 from weft.engine.critical import Segment, Share, critical_path, shares
 from weft.engine.trace import Trace
@@ -121,9 +122,10 @@ def print_outcomes(console: Console, found: Sequence[Row]) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("note", overflow="fold")
     for row in found[:_MOST_ROWS]:
-        status = Text(row.status, _STYLES.get(row.status, ""))
+        instead = row.via in SUBSTITUTES
+        status = Text(row.status, "yellow" if instead else _STYLES.get(row.status, ""))
         if row.via:
-            status.append(f" ({row.via})", "dim")
+            status.append(f" ({row.via})", "" if instead else "dim")
         table.add_row(
             Text("  " * row.depth + clean(row.name)),
             status,

@@ -121,11 +121,17 @@ def _told(failure: Failure) -> str:
     return failure.message if plain else f"{failure.error}: {failure.message}"
 
 
+def _ending(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "unfinished"
+    return f"{outcome.status} ({outcome.via})" if outcome.via else outcome.status
+
+
 def _failed(node: NodeTrace) -> bool:
     return node.outcome is not None and node.outcome.status == "failed"
 
 
 def _counts(nodes: Sequence[NodeTrace]) -> str:
-    counts = Counter("unfinished" if n.outcome is None else n.outcome.status for n in nodes)
+    counts = Counter(_ending(node.outcome) for node in nodes)
     told = ", ".join(f"{number:,} {status}" for status, number in counts.most_common())
     return f"{amount(len(nodes), 'item')}: {told}"

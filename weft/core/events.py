@@ -10,7 +10,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from weft.core.errors import Failure
 from weft.core.ids import NodeId, RunId
@@ -18,6 +18,8 @@ from weft.core.values import Denoised, Speculated, Usage
 
 Status = Literal["succeeded", "failed", "skipped", "cancelled"]
 Via = Literal["", "cache", "default", "fallback"]
+SUBSTITUTES: Final[tuple[Via, ...]] = ("default", "fallback")
+"""What stands in for work that failed; a result from the cache is a success like any other."""
 RunStatus = Literal["succeeded", "partial", "failed", "cancelled"]
 JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
+from weft.core.events import SUBSTITUTES
 from weft.core.ids import NodeId
 from weft.engine.state import NodeState
 
@@ -46,7 +47,7 @@ def _scope_did_without(state: NodeState) -> bool:
         outcome = scope.outcome
         if outcome is not None and outcome.ok:
             again = child.born != scope.attempt
-            if again or outcome.via in ("default", "fallback"):
+            if again or outcome.via in SUBSTITUTES:
                 return True
         child, scope = scope, scope.parent
     return child.tolerated

@@ -10,9 +10,12 @@ import pytest
 
 from tests.workflow.case import loads
 from tests.workflow.runs.house import House
-from weft.core.errors import RunExists, SourceError
+from weft.core.errors import Failure, RunExists, SourceError
+from weft.core.events import NodeFinished, NodeInfo, Outcome, RunFinished, RunStarted
 from weft.core.fakes import MemoryJournal, Reply
-from weft.core.ids import RunId
+from weft.core.ids import NodeId, RunId
+from weft.core.ports.journal import Numbered, RunHeader
+from weft.core.values import Usage
 from weft.workflow.runs.cassette_file import import_run, read_cassette, write_cassette
 from weft.workflow.runs.compare import compare
 from weft.workflow.runs.outputs import result_of
@@ -49,6 +52,22 @@ def test_what_differs() -> None:
     assert found.left.wall_s < found.right.wall_s
     assert found.left.tokens == found.right.tokens > 0
     assert found.right.path[-1][1] == pytest.approx(2.0)
+
+
+def test_what_stood_in_for_a_node_is_told() -> None:
+    failure = Failure("ToolRaised", "no")
+    sides = []
+    for via in ("", "default"):
+        outcome = Outcome("succeeded", 1, failure if via else None, via=via)
+        events = (
+            RunStarted(RunId("r"), "flow", "", (NodeInfo(NodeId("a"), "tool"),), {}),
+            NodeFinished(NodeId("a"), outcome, 1.0),
+            RunFinished("succeeded", Usage(), (), 1.0),
+        )
+        records = [Numbered(seq, 1, event) for seq, event in enumerate(events, 1)]
+        sides.append(Story(RunHeader(RunId("r"), "flow", "", ""), records))
+    (pair,) = compare(*sides).nodes
+    assert (pair.left.via, pair.right.via, pair.same) == ("", "default", False)
 
 
 def test_a_run_is_like_itself() -> None:

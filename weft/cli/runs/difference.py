@@ -10,6 +10,7 @@ from rich.text import Text
 
 from weft.cli.runs.listing import STYLES
 from weft.cli.text import amount, clean, duration, money
+from weft.core.events import SUBSTITUTES
 from weft.core.ids import NodeId
 from weft.workflow.runs.compare import Comparison, NodePair, Side, Whole
 
@@ -83,7 +84,7 @@ def _nodes(console: Console, pairs: Sequence[NodePair]) -> None:
         value = "same" if pair.same else "differs"
         table.add_row(
             clean(pair.node),
-            *(_status(left.status), _status(right.status)),
+            *(_ending(left), _ending(right)),
             *(_seconds(left), _seconds(right)),
             *(_tokens(left), _tokens(right)),
             Text(value if left.status and right.status else "", "dim" if pair.same else "yellow"),
@@ -116,6 +117,13 @@ def _status(status: str) -> Text:
     return Text(status or "not there", STYLES.get(status, "dim"))
 
 
+def _ending(side: Side) -> Text:
+    told = _status(side.status)
+    if side.via:
+        told.append(f" ({side.via})", "yellow" if side.via in SUBSTITUTES else "dim")
+    return told
+
+
 def _times(left: Whole, right: Whole) -> str:
     told = duration(right.wall_s)
     if not left.wall_s or "unfinished" in (left.status, right.status):
@@ -136,6 +144,7 @@ def _side_data(side: Side) -> dict[str, object] | None:
         return None
     return {
         "status": side.status,
+        "via": side.via,
         "seconds": side.seconds,
         "tokens": side.tokens,
         "attempts": side.attempts,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.core.codec import encode
-from weft.core.events import Outcome, jsonable
+from weft.core.events import Outcome, Via, jsonable
 from weft.core.ids import NodeId
 from weft.engine.critical import critical_path
 from weft.engine.trace import Trace
@@ -20,9 +20,13 @@ from weft.workflow.runs.story import Story
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A node in one of the runs. `status` is "" where it is not there, "unfinished" without end."""
+    """A node in one of the runs. `status` is "" where it is not there, "unfinished" without end.
+
+    `via`: what stood in for its own work, as in `Outcome`.
+    """
 
     status: str
+    via: Via = ""
     seconds: float | None = None
     tokens: int = 0
     attempts: int = 0
@@ -108,7 +112,8 @@ def _side(trace: Trace, node: NodeId) -> Side:
         seconds = found.finished_s - found.started_s
     status = "unfinished" if outcome is None else outcome.status
     attempts = found.attempts if outcome is None else outcome.attempts
-    return Side(status, seconds, found.usage.tokens, attempts)
+    via: Via = "" if outcome is None else outcome.via
+    return Side(status, via, seconds, found.usage.tokens, attempts)
 
 
 def _whole(story: Story, result: FlowResult) -> Whole:

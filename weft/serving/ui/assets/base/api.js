@@ -47,12 +47,12 @@ export const send = (run, letter) =>
 /** The path of what there is of a run. */
 export const about = (what, run, query = {}) => `/api/${what}?${new URLSearchParams({ run, ...query })}`;
 
-/** Save one field of a record as a file of plain text. */
-export async function download(run, seq, field) {
-  const response = await ask(about("text", run, { seq, field }));
+/** Save what the server has at `path` as a file of plain text. */
+export async function save(path, name) {
+  const response = await ask(path);
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await response.blob());
-  link.download = `${run}-${seq}-${field}`.replace(/[^\w.-]+/g, "-").slice(0, 120) + ".txt";
+  link.download = `${name.replace(/[^\w.-]+/g, "-").slice(0, 120)}.txt`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

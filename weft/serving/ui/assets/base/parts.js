@@ -1,6 +1,6 @@
 // Small things that several places show.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
-import { download } from "./api.js";
+import { about, save } from "./api.js";
 import { visible } from "./visible.js";
 import { number, STATES } from "./words.js";
 
@@ -11,17 +11,21 @@ export const Trouble = ({ error }) =>
   html`<p class="trouble" role="alert">
   ${visible(error.message)}${error.hint && html` <span class="hint">${visible(error.hint)}</span>`}</p>`;
 
-/** A long text in a box of its own. `cut`: how long it really is (-1: nobody knows). */
-export function Text({ text, cut, run, seq, field, label, className = "" }) {
+/**
+ * A long text in a box of its own. `cut`: how long it really is (-1: nobody knows). All of it is
+ * saved by `onSave`, or as the `field` of a record.
+ */
+export function Text({ text, cut, run, seq, field, label, onSave, className = "" }) {
   const [error, setError] = useState(null);
-  const save = () => download(run, seq, field).then(() => setError(null), setError);
+  const saveField = () => save(about("text", run, { seq, field }), `${run}-${seq}-${field}`);
+  const saveAll = () => (onSave ?? saveField)().then(() => setError(null), setError);
   const length = cut > 0 ? `all ${number(cut)} characters` : "all of it";
   return html`<div class=${`text ${className}`}>
     <pre tabindex="0" role="group" aria-label=${label} dir="auto">${visible(text)}</pre>
     ${
       cut !== undefined &&
       html`<p class="cut">The first ${number(text.length)} characters.${" "}
-      <button type="button" class="link" onClick=${save}>Save ${length}</button></p>`
+      <button type="button" class="link" onClick=${saveAll}>Save ${length}</button></p>`
     }
     <${Trouble} error=${error} />
   </div>`;

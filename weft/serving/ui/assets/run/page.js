@@ -12,6 +12,7 @@ import { OutlineView } from "../outline/view.js";
 import { Figures } from "./figures.js";
 import { Questions } from "./questions.js";
 import { Unsettled } from "./unsettled.js";
+import { ValuesView } from "./values.js";
 
 const REDRAW_MS = 120;
 const CLOCK_MS = 1_000;
@@ -41,6 +42,7 @@ const VIEWS = [
   ["graph", "Graph"],
   ["timeline", "Timeline"],
   ["threads", "Threads"],
+  ["values", "Inputs and outputs"],
 ];
 
 function Tabs({ view, run }) {
@@ -78,11 +80,12 @@ function Shown({ source, query, turn }) {
   }, [query.node, selected !== null]);
   const select = (node) => amend({ node: node ? node.id : "" });
   const view = query.view === "threads" && run.loaded && !run.thinks ? "graph" : query.view || "graph";
+  const [isRows, folds] = [view === "timeline" || view === "threads", view === "graph" || view === "timeline"];
   const props = { source, open: opened, setOpen, selected, onSelect: select, turn };
   return html`<div class="bar views">
       <${Tabs} view=${view} run=${run} />
       ${
-        view !== "graph" &&
+        isRows &&
         html`<input type="search" placeholder="Find a node" aria-label="Find a node" value=${words}
           onInput=${(e) => setWords(e.target.value)} />
         <select aria-label="Which nodes" value=${state} onChange=${(e) => setState(e.target.value)}>
@@ -92,7 +95,7 @@ function Shown({ source, query, turn }) {
       }
       <span class="gap"></span>
       ${
-        view !== "threads" &&
+        folds &&
         html`<button type="button" onClick=${() => setOpen(new Set(scopes(run)))}>Unfold all</button>
         <button type="button" onClick=${() => setOpen(new Set())}>Fold all</button>`
       }
@@ -102,7 +105,9 @@ function Shown({ source, query, turn }) {
         ${
           view === "graph"
             ? html`<${GraphView} ...${props} />`
-            : html`<${OutlineView} ...${props} mode=${view} fits=${fits} key=${view} />`
+            : isRows
+              ? html`<${OutlineView} ...${props} mode=${view} fits=${fits} key=${view} />`
+              : html`<${ValuesView} source=${source} />`
         }
       </div>
       ${selected && html`<${NodePanel} key=${selected.id} source=${source} node=${selected} turn=${turn} onClose=${() => select(null)} />`}
