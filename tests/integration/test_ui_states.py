@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.ui_browser import browser, watched
+from tests.integration.ui_browser import browser, painted, watched
 from tests.serving.ui.scripted import finished_run, rescued_run
 from weft.core.fakes.journal import MemoryJournal
 
@@ -87,19 +87,8 @@ def test_a_node_says_what_its_default_stands_for(browser: Any) -> None:
 def test_the_graph_paints_them_apart(browser: Any, theme: str) -> None:
     journal = MemoryJournal()
     script = rescued_run(journal)
-    painted = """name => {
-      const canvas = document.querySelector('.graph canvas');
-      const own = new OffscreenCanvas(1, 1).getContext('2d');
-      own.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
-      own.fillRect(0, 0, 1, 1);
-      const [r, g, b] = own.getImageData(0, 0, 1, 1).data;
-      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-      let found = 0;
-      for (let i = 0; i < data.length; i += 4)
-        found += data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255;
-      return found; }"""
     with watched(browser, journal, color_scheme=theme) as seen:
         seen.run(script.run, "canvas[data-nodes]")
-        assert seen.page.evaluate(painted, "--substituted") > 100
+        assert painted(seen.page, ".graph canvas", "--substituted") > 100
         seen.run(finished_run(journal).run, "canvas[data-nodes='14']")
-        assert seen.page.evaluate(painted, "--substituted") == 0
+        assert painted(seen.page, ".graph canvas", "--substituted") == 0

@@ -26,6 +26,19 @@ document.addEventListener('securitypolicyviolation', (event) =>
   window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
 """
 
+# How many points of a canvas have exactly the colour that a style sheet names.
+_PAINTED = """([canvas, name]) => {
+  const own = new OffscreenCanvas(1, 1).getContext('2d');
+  own.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
+  own.fillRect(0, 0, 1, 1);
+  const [r, g, b] = own.getImageData(0, 0, 1, 1).data;
+  const drawn = document.querySelector(canvas);
+  const { data } = drawn.getContext('2d').getImageData(0, 0, drawn.width, drawn.height);
+  let found = 0;
+  for (let i = 0; i < data.length; i += 4)
+    found += data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255;
+  return found; }"""
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
@@ -126,3 +139,9 @@ def watched(browser: Any, journal: Journal | None = None, **options: Any) -> Ite
 
 def _own(url: str, here: House) -> bool:
     return url.startswith((f"{here.address}/", f"blob:{here.address}/"))
+
+
+def painted(page: Any, canvas: str, name: str) -> int:
+    """How many points of a canvas have exactly the colour that a style sheet calls `name`."""
+    found: int = page.evaluate(_PAINTED, [canvas, name])
+    return found

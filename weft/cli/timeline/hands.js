@@ -90,7 +90,7 @@ $("in").addEventListener("click", () => zoom(0.6));
 $("out").addEventListener("click", () => zoom(1 / 0.6));
 $("fit").addEventListener("click", fit);
 scroll.addEventListener("scroll", draw);
-window.addEventListener("resize", draw);
+window.addEventListener("resize", () => { paintLegend(); draw(); });
 new ResizeObserver(draw).observe(scroll);
 
 names.addEventListener("click", (event) => {
@@ -173,29 +173,11 @@ document.addEventListener("keydown", (event) => {
 
 // ---- the frame
 
-function drawLegend() {
-  const entries = [
-    ["work", (pen, x) => block(pen, {}, false, x, 26, 4)],
-    ["critical path", (pen, x) => { pen.strokeStyle = colours.path; pen.lineWidth = 2; pen.strokeRect(x + 1, 4, 24, 12); }],
-    ["failed", (pen, x) => { block(pen, {}, true, x, 18, 4); cross(pen, x + 25, 10, colours.failed); }],
-    ["stand-in", (pen, x) => block(pen, { via: "default" }, false, x, 26, 4)],
-    ["cancelled", (pen, x) => block(pen, { status: "cancelled" }, false, x, 26, 4)],
-    ["skipped", (pen, x) => diamond(pen, x + 18, 10, colours.skipped)],
-    ["slot", (pen, x) => line(pen, x, x + 26, 10, colours.wait, [1.5, 3.5])],
-    ["retry", (pen, x) => line(pen, x, x + 26, 10, colours.wait, [6, 4])],
-    ["person", (pen, x) => hatch(pen, x, 4, 26, BAR, colours.person)],
-  ];
-  const measure = legend.getContext("2d");
-  measure.font = "11px system-ui, sans-serif";
-  const widths = entries.map(([label]) => 32 + measure.measureText(label).width + 16);
-  const pen = surface(legend, widths.reduce((a, b) => a + b, 0), 20);
-  let x = 0;
-  entries.forEach(([label, paint], i) => {
-    paint(pen, x);
-    pen.fillStyle = colours.soft;
-    pen.fillText(label, x + 32, 10.5);
-    x += widths[i];
-  });
+function paintLegend() {
+  const pen = legend.getContext("2d");
+  pen.font = "11px system-ui, sans-serif";
+  const room = document.querySelector("nav").clientWidth - 36;
+  drawLegend((words) => pen.measureText(words).width, (width, height) => surface(legend, width, height), room, colours);
 }
 
 function drawHead() {
@@ -217,7 +199,7 @@ function drawHead() {
   $("axis").style.setProperty("--bar", `${scroll.offsetWidth - scroll.clientWidth}px`);
 }
 
-function repaint() { readColours(); drawLegend(); draw(); }
+function repaint() { readColours(); paintLegend(); draw(); }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 drawHead();
 fit();

@@ -22,7 +22,8 @@ _MARK = re.compile(r"@@(\w+)@@")
 
 def page(trace: Trace, speech: Speech) -> str:
     """The HTML text of the page for a run that has ended, or has been cut short."""
-    script = "(() => {\n" + "\n".join(map(_asset, ("shape.js", "paint.js", "hands.js"))) + "})();"
+    scripts = (_strokes(), *map(_asset, ("shape.js", "paint.js", "hands.js")))
+    script = '(() => {\n"use strict";\n' + "\n".join(scripts) + "})();"
     style = _asset("page.css")
     pieces = {
         "title": html.escape(clean(trace.flow) or "run"),
@@ -44,6 +45,12 @@ def page(trace: Trace, speech: Speech) -> str:
 
 def _asset(name: str) -> str:
     return (files("weft.cli.timeline") / name).read_text(encoding="utf-8")
+
+
+def _strokes() -> str:
+    """What draws the rows of the page of runs, too: a module there, plain functions here."""
+    strokes = files("weft") / "serving" / "ui" / "assets" / "outline" / "strokes.js"
+    return strokes.read_text(encoding="utf-8").replace("export ", "")
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,4 @@
-// Paints the rows that are in view, the time axis and the critical path.
+// Paints the rows that are in view, and the time axis. The strokes are those of the page of runs.
 const colours = {};
 function readColours() {
   const style = getComputedStyle(document.documentElement);
@@ -18,103 +18,6 @@ function surface(canvas, width, height) {
   pen.font = "11px system-ui, sans-serif";
   pen.textBaseline = "middle";
   return pen;
-}
-
-const colourOf = (node, failed) =>
-  failed ? colours.failed : node.status === "cancelled" ? colours.cancelled
-  : node.via ? colours.default : colours.work;
-
-function hatch(pen, x, y, width, height, colour) {
-  pen.save();
-  pen.beginPath();
-  pen.rect(x, y, width, height);
-  pen.clip();
-  pen.strokeStyle = colour;
-  pen.lineWidth = 1.5;
-  pen.beginPath();
-  for (let at = x - height; at < x + width; at += 5) {
-    pen.moveTo(at, y + height);
-    pen.lineTo(at + height, y);
-  }
-  pen.stroke();
-  pen.restore();
-}
-
-function line(pen, x1, x2, y, colour, dash, width = 1.5) {
-  pen.strokeStyle = colour;
-  pen.lineWidth = width;
-  pen.setLineDash(dash);
-  pen.beginPath();
-  pen.moveTo(x1, y);
-  pen.lineTo(x2, y);
-  pen.stroke();
-  pen.setLineDash([]);
-}
-
-function block(pen, node, failed, x, width, top) {
-  pen.fillStyle = colourOf(node, failed);
-  pen.beginPath();
-  pen.roundRect(x, top, width, BAR, Math.min(3, width / 2));
-  pen.fill();
-  if (failed || node.status === "cancelled")
-    hatch(pen, x, top, width, BAR, colours.panel);
-}
-
-const isWork = (doing) => doing === "work" || doing === "failed";
-
-function piece(pen, node, doing, x, width, middle) {
-  const top = middle - BAR / 2;
-  if (isWork(doing)) block(pen, node, doing === "failed", x, width, top);
-  else if (doing === "children") line(pen, x, x + width, middle, colours.scope, [], 3);
-  else if (doing === "person") {
-    pen.fillStyle = colours.person;
-    pen.globalAlpha = 0.35;
-    pen.fillRect(x, top, width, BAR);
-    pen.globalAlpha = 1;
-    hatch(pen, x, top, width, BAR, colours.person);
-  } else line(pen, x, x + width, middle, colours.wait, doing === "slot" ? [1.5, 3.5] : [6, 4]);
-}
-
-function cross(pen, x, y, colour) {
-  pen.strokeStyle = colour;
-  pen.lineWidth = 2;
-  pen.beginPath();
-  for (const side of [-1, 1]) {
-    pen.moveTo(x - 4, y - 4 * side);
-    pen.lineTo(x + 4, y + 4 * side);
-  }
-  pen.stroke();
-}
-
-function diamond(pen, x, y, colour) {
-  pen.strokeStyle = colour;
-  pen.lineWidth = 1.5;
-  pen.beginPath();
-  pen.moveTo(x - 5, y);
-  pen.lineTo(x, y - 5);
-  pen.lineTo(x + 5, y);
-  pen.lineTo(x, y + 5);
-  pen.closePath();
-  pen.stroke();
-}
-
-function ending(pen, node, place, width, middle) {
-  if (node.end === null) return;
-  const x = place(node.end);
-  if (node.status === "failed") cross(pen, x + 7, middle, colours.failed);
-  else if (node.status === "skipped") diamond(pen, x + 1, middle, colours.skipped);
-  else if (node.status === "cancelled") line(pen, x + 2, x + 8, middle, colours.cancelled, [], 2);
-  const notes = [];
-  if (node.attempts > 1) notes.push(`${node.attempts} attempts`);
-  if (node.via) notes.push(node.via);
-  if (notes.length) {
-    pen.fillStyle = colours.soft;
-    const words = notes.join(", "), left = x + (node.status === "failed" ? 16 : 8);
-    const fits = left + pen.measureText(words).width < width;
-    pen.textAlign = fits ? "left" : "right";
-    pen.fillText(words, fits ? left : place(node.bars.length ? node.bars[0][1] : 0) - 8, middle);
-    pen.textAlign = "left";
-  }
 }
 
 function elsewhere(pen, node, width, middle) {
@@ -169,7 +72,6 @@ function grid(pen, width, height, place, labels) {
   const step = [1, 2, 5, 10].map((n) => n * scale).find((s) => s >= raw);
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
     const x = Math.round(place(at)) + 0.5;
-    line(pen, x, x, 0, colours.line, []);
     pen.strokeStyle = colours.line;
     pen.lineWidth = 1;
     pen.beginPath();
@@ -181,38 +83,6 @@ function grid(pen, width, height, place, labels) {
       pen.fillText(at === 0 ? "0" : step < 1000 && to < 10000 ? `${+at.toFixed(2)} ms`
         : `${+(at / 1000).toFixed(3)} s`, x + 4, height / 2);
     }
-  }
-}
-
-function drawPath(pen, place, width, shown) {
-  const line_of = new Map(shown.map(([row, middle]) => [row, middle]));
-  const where = (row) => {
-    for (let at = row; at >= 0; at = nodes[at].parent) if (line_of.has(at)) return line_of.get(at);
-    return null;
-  };
-  let before = null;
-  pen.strokeStyle = colours.path;
-  for (const [row, doing, begin, end] of run.path) {
-    const middle = where(row);
-    if (middle !== null) {
-      const x = place(begin), x2 = Math.max(place(end), x + 1.5);
-      pen.lineWidth = 2;
-      if (line_of.has(row) && doing === "work") {
-        pen.beginPath();
-        pen.roundRect(x - 1, middle - BAR / 2 - 1.5, x2 - x + 2, BAR + 3, 4);
-        pen.stroke();
-      } else line(pen, x, x2, middle + BAR / 2 + 2, colours.path, [], 2);
-      if (before && before[1] !== middle) {
-        pen.globalAlpha = 0.75;
-        pen.lineWidth = 1.25;
-        pen.beginPath();
-        pen.moveTo(place(before[0]), before[1]);
-        pen.lineTo(x, middle);
-        pen.stroke();
-        pen.globalAlpha = 1;
-      }
-    }
-    before = middle === null ? null : [end, middle];
   }
 }
 
@@ -232,7 +102,13 @@ function drawBars() {
   });
   grid(pen, width, height, place, false);
   for (const [row, middle] of shown) drawRow(pen, row, place, width, middle);
-  drawPath(pen, place, width, shown);
+  const middles = new Map(shown);
+  const where = (row) => {
+    for (let at = row; at >= 0; at = nodes[at].parent)
+      if (middles.has(at)) return { middle: middles.get(at), isOwn: at === row };
+    return null;
+  };
+  drawPath(pen, run.path, place, where, BAR, colours.path);
   grid(surface(ticks, width, 28), width, 28, place, true);
   drawNames(shown);
 }
@@ -244,11 +120,12 @@ function drawRow(pen, row, place, width, middle) {
     const x = place(bar[1]), x2 = place(bar[2]);
     if (x2 < 0 || x > width) continue;
     const left = Math.max(x, -10);
-    piece(pen, node, bar[0], left, Math.max(Math.min(x2, width + 10) - left, 1.5), middle);
+    piece(pen, node, bar[0], left, Math.max(Math.min(x2, width + 10) - left, 1.5), middle, BAR, colours);
   }
   if (crowded) crowd(pen, row, place, width, middle);
   elsewhere(pen, node, width, middle);
-  ending(pen, node, place, width, middle);
+  if (node.end !== null)
+    ending(pen, node, place(node.end), place(node.bars.length ? node.bars[0][1] : 0), width, middle, colours);
 }
 
 function drawNames(shown) {

@@ -1,6 +1,5 @@
 // The run that the element #data holds, and which of its rows are shown.
 // Texts of models and tools are only ever set as textContent or painted on the canvas.
-"use strict";
 const run = JSON.parse(document.getElementById("data").textContent);
 const nodes = run.nodes;
 const ROW = 24, BAR = 12, MANY_ROWS = 300, WIDE = 20;
@@ -54,7 +53,7 @@ function choose() {
     const wanted = new Set();
     nodes.forEach((node, i) => {
       const fits = (!words || node.id.toLowerCase().includes(words))
-        && (!onlyPath || critical.has(i)) && (!onlyBad || node.status !== "succeeded");
+        && (!onlyPath || critical.has(i)) && (!onlyBad || node.status !== "succeeded" || stoodIn(node));
       for (let at = i; fits && at >= 0 && !wanted.has(at); at = nodes[at].parent) wanted.add(at);
     });
     rows = [...wanted].sort((a, b) => a - b);

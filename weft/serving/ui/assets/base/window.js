@@ -5,11 +5,11 @@ const SPARE = 6;
 
 /** `{first, last, height}` for `count` rows of `rowPx` in the scrolling element of `ref`. */
 export function useWindow(ref, count, rowPx) {
-  const [seen, setSeen] = useState({ top: 0, view: 600 });
+  const [seen, setSeen] = useState({ top: 0, view: 600, wide: 0 });
   useEffect(() => {
     const box = ref.current;
     if (!box) return undefined;
-    const look = () => setSeen({ top: box.scrollTop, view: box.clientHeight });
+    const look = () => setSeen({ top: box.scrollTop, view: box.clientHeight, wide: box.clientWidth });
     const sized = new ResizeObserver(look);
     sized.observe(box);
     box.addEventListener("scroll", look, { passive: true });

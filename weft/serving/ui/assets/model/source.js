@@ -7,14 +7,18 @@ import { standingOf } from "./state.js";
 
 /**
  * A run that follows the journal until `end`. `header` and `error` are set as they come.
- * With `marks`, results come with what tells whether they are the same.
+ * With `marks`, results come with what tells whether they are the same, and times are not
+ * looked into.
  */
 export class Source {
   constructor(id, marks = false) {
     this.run = new Run(id);
     this.marks = marks ? { marks: 1 } : {};
+    this.isTimed = !marks;
     this.header = null;
     this.error = null;
+    this.timing = null; // where the time went, of a run that no process has
+    this.timed = 0; // the last record that it counts
     this.listeners = new Set();
     this.wanted = false;
     this.busy = false;
@@ -63,6 +67,17 @@ export class Source {
     this.header = await get(about("run", this.run.id));
     this.run.loaded = true;
     this.tell();
+    await this.time();
+  }
+
+  /** The bars and the critical path of a run at rest: while it goes on, both would change. */
+  async time() {
+    if (this.isLive) this.timing = null;
+    else if (this.isTimed && this.timed !== this.run.last) {
+      const { last } = this.run;
+      this.timing = await get(about("timing", this.run.id));
+      this.timed = last;
+    }
   }
 
   /** running, asking, interrupted, or how it ended. */

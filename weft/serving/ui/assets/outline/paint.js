@@ -1,28 +1,35 @@
-// Draws the bars of the rows in sight, and the scale of time above them.
+// Draws the bars of the rows in sight, the critical path over them, and the scale of time above.
 import { colour } from "../base/theme.js";
 import { duration } from "../base/words.js";
+import { drawLegend, drawPath, ending, piece } from "./strokes.js";
 
-const NAMES = [
-  "ink",
-  "soft",
-  "line",
-  "accent",
-  "working",
-  "failed",
-  "delayed",
-  "asking",
-  "children",
-  "picked",
-  "faint",
-];
+const BAR = 13;
 const STEPS = [1, 2, 5];
+// What the strokes call a colour, and what the style sheet does.
+const COLOURS = {
+  panel: "panel",
+  soft: "soft",
+  line: "line",
+  faint: "faint",
+  picked: "picked",
+  work: "working",
+  failed: "failed",
+  cancelled: "cancelled",
+  skipped: "skipped",
+  default: "substituted",
+  person: "asking",
+  scope: "children",
+  wait: "edge",
+  path: "path",
+};
 
-export const palette = () => Object.fromEntries(NAMES.map((name) => [name, colour(name)]));
+export const palette = () =>
+  Object.fromEntries(Object.entries(COLOURS).map(([name, own]) => [name, colour(own)]));
 
-function ready(canvas) {
+/** A canvas made `wide` by `high` pixels of the page, empty. */
+function ready(canvas, wide = canvas.clientWidth, high = canvas.clientHeight) {
   const context = canvas.getContext("2d");
   const ratio = devicePixelRatio || 1;
-  const [wide, high] = [canvas.clientWidth, canvas.clientHeight];
   if (canvas.width !== wide * ratio || canvas.height !== high * ratio)
     [canvas.width, canvas.height] = [wide * ratio, high * ratio];
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -52,51 +59,66 @@ export function paintScale(canvas, span, look) {
   }
 }
 
-/** `rows`: those in sight, the first of them at `top` pixels. */
-export function paintBars(canvas, rows, top, rowPx, span, look) {
+/** What the signs mean, below the rows. */
+export function paintLegend(canvas, room, look) {
+  const context = canvas.getContext("2d");
+  const font = `11px ${look.font}`;
+  const open = (wide, high) => {
+    Object.assign(canvas.style, { width: `${Math.ceil(wide)}px`, height: `${high}px` });
+    const { context: pen } = ready(canvas, Math.ceil(wide), high);
+    pen.font = font;
+    return pen;
+  };
+  context.font = font;
+  drawLegend((words) => context.measureText(words).width, open, room, look.colours);
+}
+
+/**
+ * `rows`: those in sight, the first of them at `top` pixels. `timing` has the bars and the path of
+ * a run at rest; else a node's phases are drawn. Returns how many steps of the path were drawn.
+ */
+export function paintBars(canvas, rows, top, rowPx, span, look, timing) {
   const { context, wide, high } = ready(canvas);
   const x = (at) => ((at - span.from) / (span.to - span.from)) * wide;
+  context.font = `11px ${look.font}`;
   context.fillStyle = look.colours.faint;
   for (const at of ticks(span, wide)) context.fillRect(x(at), 0, 1, high);
+  const middles = new Map();
   rows.forEach(({ node }, i) => {
     const y = top + i * rowPx;
+    middles.set(node, y + rowPx / 2);
     if (node === look.selected) {
       context.fillStyle = look.colours.picked;
       context.fillRect(0, y, wide, rowPx);
     }
-    for (const phase of node.phases) bar(context, phase, y, rowPx, x, wide, look);
-    if (node.ended !== null) mark(context, node, x(node.ended), y, rowPx, look);
+    row(context, node, timing?.bars[node.id], y + rowPx / 2, x, wide, look);
   });
+  if (!timing) return 0;
+  const where = (id) => {
+    const own = look.nodes.get(id);
+    for (let at = own; at; at = at.parent)
+      if (middles.has(at)) return { middle: middles.get(at), isOwn: at === own };
+    return null;
+  };
+  return drawPath(context, timing.path, x, where, BAR, look.colours.path);
 }
 
-function bar(context, [doing, from, to, failed], y, rowPx, x, wide, look) {
-  const left = Math.max(-4, x(from));
-  const right = Math.min(wide + 4, x(to ?? look.now));
-  if (right < 0 || left > wide) return;
-  const width = Math.max(1.5, right - left);
-  const thin = doing === "children" || doing === "delay";
-  const fill = {
-    work: failed ? "failed" : "working",
-    children: "children",
-    delay: "delayed",
-    person: "asking",
-  }[doing];
-  context.fillStyle = look.colours[fill];
-  context.beginPath();
-  const inset = thin ? rowPx / 2 - 2 : 5;
-  context.roundRect(left, y + inset, width, rowPx - 2 * inset, Math.min(3, width / 2));
-  context.fill();
-}
+const live = ([doing, from, to, failed], now) => [
+  doing === "work" && failed ? "failed" : doing,
+  from,
+  to ?? now,
+];
 
-function mark(context, node, x, y, rowPx, look) {
-  if (node.state !== "failed") return;
-  context.strokeStyle = look.colours.failed;
-  context.lineWidth = 1.8;
-  context.beginPath();
-  const middle = y + rowPx / 2;
-  for (const sign of [1, -1]) {
-    context.moveTo(x + 3, middle - 4 * sign);
-    context.lineTo(x + 11, middle + 4 * sign);
+function row(context, node, timed, middle, x, wide, look) {
+  const bars = timed ?? node.phases.map((phase) => live(phase, look.now));
+  const how = { status: node.isEnded ? node.state : "", via: node.via, attempts: node.attempts };
+  for (const [doing, from, to] of bars) {
+    const left = Math.max(-10, x(from));
+    const right = Math.min(wide + 10, x(to));
+    if (right < 0 || left > wide) continue;
+    piece(context, how, doing, left, Math.max(1.5, right - left), middle, BAR, look.colours);
   }
-  context.stroke();
+  if (node.ended === null) return;
+  const begin = bars.length ? bars[0][1] : node.ended;
+  ending(context, how, x(node.ended), x(begin), wide, middle, look.colours);
 }

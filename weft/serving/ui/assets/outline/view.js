@@ -7,11 +7,10 @@ import { line, visible } from "../base/visible.js";
 import { STATES, duration, number } from "../base/words.js";
 import { rows as nested, threads } from "../model/rows.js";
 import { isUnsure, stateOf } from "../model/state.js";
-import { paintBars, paintScale, palette } from "./paint.js";
+import { paintBars, paintLegend, paintScale, palette } from "./paint.js";
 import { useSpan } from "./span.js";
 
 const ROW = 26;
-const INDENT = 16;
 const DEEPEST = 14;
 
 const tail = (text) => line(text.slice(-600), 600);
@@ -29,7 +28,7 @@ const tokens = (row) =>
 function Name({ row, open, toggle }) {
   const { node, depth } = row;
   const folds = node.children.length > 0 && open;
-  return html`<span role="gridcell" class="name" style=${{ paddingLeft: `${8 + Math.min(depth, DEEPEST) * INDENT}px` }}>
+  return html`<span role="gridcell" class="name" style=${{ paddingLeft: `calc(8px + ${Math.min(depth, DEEPEST)} * var(--indent))` }}>
     <span class="twist" aria-hidden="true" onClick=${(event) => {
       if (folds) {
         event.stopPropagation();
@@ -52,6 +51,7 @@ export function OutlineView({ source, mode, open, setOpen, fits, selected, onSel
   const box = useRef(null);
   const bars = useRef(null);
   const scale = useRef(null);
+  const legend = useRef(null);
   const theme = useTheme();
   const colours = useMemo(palette, [theme]);
   const font = useMemo(() => getComputedStyle(document.body).fontFamily, []);
@@ -67,10 +67,14 @@ export function OutlineView({ source, mode, open, setOpen, fits, selected, onSel
 
   useLayoutEffect(() => {
     if (!isTimeline) return;
-    const look = { colours, font, selected, now: source.isLive ? source.now : run.now };
+    const look = { colours, font, selected, nodes: run.nodes, now: source.isLive ? source.now : run.now };
+    const top = seen.first * ROW - seen.top;
     paintScale(scale.current, span, look);
-    paintBars(bars.current, shown, seen.first * ROW - seen.top, ROW, span, look);
+    bars.current.dataset.path = paintBars(bars.current, shown, top, ROW, span, look, source.timing);
   });
+  useLayoutEffect(() => {
+    if (isTimeline) paintLegend(legend.current, box.current.clientWidth - 32, { colours, font });
+  }, [isTimeline, colours, seen.wide]);
   useEffect(() => {
     if (current >= 0) reveal(box.current, current, ROW);
   }, [selected]);
@@ -148,6 +152,11 @@ export function OutlineView({ source, mode, open, setOpen, fits, selected, onSel
           </div>`;
         })}
       </div></div>
+    ${
+      isTimeline &&
+      html`<canvas ref=${legend} class="legend" role="img"
+      aria-label="Legend: bars are work; hatched red ends in a cross where a node failed; dotted lines wait for a slot, dashed ones for a retry; outlined bars are the critical path"></canvas>`
+    }
     ${!found.length && html`<p class="empty">${run.nodes.size ? "No node fits this filter." : "Nothing has happened yet."}</p>`}
   </div>`;
 }

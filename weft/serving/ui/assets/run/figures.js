@@ -11,7 +11,7 @@ const Figure = ({ label, children, title }) =>
   html`<div title=${title}><dt>${label}</dt><dd>${children}</dd></div>`;
 
 export function Figures({ source }) {
-  const { run } = source;
+  const { run, timing } = source;
   const nodes = counts(run);
   const unsure = [...run.risky].filter((node) => isUnsure(node, source.isLive)).length;
   const summary = source.header?.summary;
@@ -28,6 +28,12 @@ export function Figures({ source }) {
       <${Figure} label="generated">${number(run.tokens[1])}<//>
       ${run.tokens[2] > 0 && html`<${Figure} label="from cache">${number(run.tokens[2])}<//>`}
       ${run.money > 0 && html`<${Figure} label="cost">${money(run.money)}<//>`}
+      ${timing?.speed_up && html`<${Figure} label="parallel speed-up" title="Node times over wall time">${timing.speed_up.toFixed(1)}×<//>`}
+      ${
+        timing?.advice &&
+        html`<${Figure} label="speed up first" title="If it took no time, the run would take about so much less"><bdi>${visible(timing.advice.target)}</bdi>
+        ${" "}<small>saves about ${duration(timing.advice.saves_s)}, ${Math.round(100 * timing.advice.fraction)} %</small><//>`
+      }
       ${run.parts > 1 && html`<${Figure} label="resumed">${number(run.parts - 1)}×<//>`}
       <${Figure} label="began" title=${run.id}>${clock(source.header?.wall || run.wall)}<//>
       ${summary && html`<${Figure} label="run"><bdi class="run-id">${visible(run.id)}</bdi><//>`}

@@ -79,7 +79,8 @@ function Shown({ source, query, turn }) {
     if (above.some((id) => !opened.has(id))) setOpen(new Set([...opened, ...above]));
   }, [query.node, selected !== null]);
   const select = (node) => amend({ node: node ? node.id : "" });
-  const view = query.view === "threads" && run.loaded && !run.thinks ? "graph" : query.view || "graph";
+  const known = VIEWS.some(([name]) => name === query.view) ? query.view : "graph";
+  const view = known === "threads" && run.loaded && !run.thinks ? "graph" : known;
   const [isRows, folds] = [view === "timeline" || view === "threads", view === "graph" || view === "timeline"];
   const props = { source, open: opened, setOpen, selected, onSelect: select, turn };
   return html`<div class="bar views">
