@@ -40,7 +40,7 @@ def runs() -> list[str]:
 
 def test_another_workflow_is_told_before_what_differs() -> None:
     same = weft("replay", "one")
-    assert (same.exit_code, same.stderr) == (0, "")
+    assert (same.exit_code, same.stderr) == (0, ""), same.stdout
     other = weft("replay", "one", "--file", "other.yaml")
     assert other.exit_code == 1
     assert other.stderr == "warning: this is the workflow other; the run is one of notes\n"

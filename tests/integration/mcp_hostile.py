@@ -55,7 +55,7 @@ STRANGE = [
     tool("no_schema", 7),
     tool("a_list", {"type": "array"}),
     tool("too_deep", deep(100)),
-    tool("too_wide", {"type": "object", "properties": {f"p{i}": {} for i in range(5000)}}),
+    tool("too_wide", {"type": "object", "properties": {f"p{i}": {} for i in range(20000)}}),
     tool("elsewhere", {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1/x"}}}),
     tool("nowhere", {"type": "object", "properties": {"a": {"$ref": "#/$defs/missing"}}}),
     tool("no_type", {"type": "object", "properties": {"a": {"type": "strange"}}}),

@@ -88,7 +88,7 @@ def test_tools_are_listed_and_called(over: Over) -> None:
         with pytest.raises(ToolRaised, match="no luck") as raised:
             await tools.call("fail", {"why": "no luck"})
         assert not raised.value.retryable
-        with pytest.raises(ToolArgumentError, match="'a' is a required"):
+        with pytest.raises(ToolArgumentError, match='"a" is a required'):
             await tools.call("add", {"b": 3})
         with pytest.raises(ToolNotFound, match="did you mean add"):
             await tools.call("ad", {})

@@ -54,12 +54,12 @@ def test_a_strange_listing_leaves_the_tools_that_can_be_used(trace: Trace) -> No
         }
         assert len(specs) == 7
         assert all(is_name(name) and len(name) <= 64 for name in specs)
-        assert "pattern" not in str(specs["expression"].parameters)
+        assert "pattern" in str(specs["expression"].parameters)  # matched in linear time
         assert len(specs["described"].description) <= 4_000
         assert "\x1b" not in str(specs)
         reasons = {name: tools.refused[name] for name in sorted(tools.refused)}
         assert len(reasons) == 14, reasons
-        assert "unfolds to more than" in reasons["bomb"]
+        assert "expands to over" in reasons["bomb"]
         assert "without end" in reasons["circle"]
         assert "nested deeper" in reasons["too_deep"]
         assert "more than" in reasons["too_wide"]
@@ -76,19 +76,11 @@ def test_a_strange_listing_leaves_the_tools_that_can_be_used(trace: Trace) -> No
     assert line.endswith(", and 9 more")
 
 
-@pytest.mark.parametrize(
-    ("tool", "error", "why"),
-    [
-        ("twice", ToolLimitError, "too many comparisons"),
-        ("liar", ToolResultError, 'n: "not a number" is not of type "integer"'),
-    ],
-)
-def test_results_are_checked_within_bounds(
-    trace: Trace, tool: str, error: type[ToolError], why: str
-) -> None:
+def test_results_are_checked_within_bounds(trace: Trace) -> None:
     async def what(tools: McpTools) -> None:
-        with pytest.raises(error, match=why):
-            await tools.call(tool, {})
+        assert "a" in await tools.call("twice", {})  # 2 ** 40 steps for who follows every reference
+        with pytest.raises(ToolResultError, match='n: "not a number" is not of type "integer"'):
+            await tools.call("liar", {})
         assert await tools.call("fine", {"a": 1}) == {"n": 1}
 
     use(trace, "strange", what)

@@ -112,7 +112,7 @@ def join_first_valid(flow: weft.Flow, topic: Handle) -> Handle:
 
 def join_quorum_when(flow: weft.Flow, topic: Handle) -> Handle:
     b = flow.value(1)
-    c = flow.value("{{ 1 / 0 }}", on_failure="skip")
+    c = flow.value("{{ 1 / ('' | length) }}", on_failure="skip")
     d = flow.value(3)
     a = flow.join(b, c, d, mode="quorum", k=2, when=b == 1)
     return a
@@ -165,7 +165,7 @@ def policies(flow: weft.Flow, topic: Handle) -> Handle:
     plain = flow.value("plain")
     b = flow.value(1)
     a = flow.value(
-        "{{ 1 / 0 }}",
+        "{{ 1 / ('' | length) }}",
         fallback=plain,
         after=b,
         retry=2,
@@ -262,7 +262,7 @@ CASES: dict[str, Case] = {
     "join of a quorum": Case(
         """\
   b: {value: 1}
-  c: {value: "{{ 1 / 0 }}", on_failure: skip}
+  c: {value: "{{ 1 / ('' | length) }}", on_failure: skip}
   d: {value: 3}
   a: {join: [b, c, d], mode: quorum, k: 2, when: "{{ b == 1 }}"}""",
         join_quorum_when,
@@ -333,7 +333,7 @@ CASES: dict[str, Case] = {
   plain: {value: plain}
   b: {value: 1}
   a:
-    value: "{{ 1 / 0 }}"
+    value: "{{ 1 / ('' | length) }}"
     fallback: plain
     after: b
     retry: 2

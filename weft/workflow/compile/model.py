@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.core.errors import JoinUnsatisfied, ModelOutputError
+from weft.core.errors import JoinUnsatisfied, ModelOutputError, WeftError
 from weft.core.ids import item
 from weft.core.ports import (
     Delta,
@@ -104,7 +104,10 @@ class _Ask:
         if client.model in self._services.sampled:
             return
         self._services.sampled.add(client.model)
-        sampling = (await client.capabilities()).sampling
+        try:
+            sampling = (await client.capabilities()).sampling
+        except WeftError:
+            return  # whatever it is, the call itself will say so
         if sampling is not None:
             context.log(f"{client.model} is sampled with {_sampled(sampling)}: its default")
 
