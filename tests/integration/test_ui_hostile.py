@@ -31,7 +31,8 @@ HUGE = 10_000_000
 
 def hostile(journal: MemoryJournal) -> Script:
     """A run with something hostile in every field that a program, model or tool can fill."""
-    script = Script(journal, f"run {BAD}/../?x#y", f"flow {BAD}")
+    values = {BAD: BAD, "__proto__": [BAD], "constructor": None}
+    script = Script(journal, f"run {BAD}/../?x#y", f"flow {BAD}", values=values)
     failure = Failure(f"Error{BAD}", BAD, "tool", True, BAD)
     node = f"node {BAD}"
     script.begin(info(node, BAD, f"gone {BAD}", slot=BAD), info(f"ask {BAD}", BAD), limits={BAD: 1})
@@ -87,6 +88,13 @@ def test_nothing_that_a_run_holds_is_executed(browser: Any) -> None:
         assert seen.page.evaluate("Object.prototype.type === undefined")
         script.finish("failed", BAD)
         seen.page.wait_for_selector(".reasons:has-text('<img src=x')")
+        seen.page.click("#tab-values")
+        seen.page.wait_for_selector("[aria-label=Inputs] .value")
+        seen.counts("[aria-label=Inputs] .value", 3)
+        assert "␛[2J" in seen.text(".values")
+        raw = seen.page.evaluate("document.body.textContent")
+        assert not set(raw) & set("\x1b\x00\x08\x07\x9b\u202e\u2066\u200b\u2028")
+        assert seen.count(foreign) == 0
         seen.open(f"#/compare/{'%2525'}/{'x'}", "main.compare")  # runs that are not there
 
 

@@ -75,7 +75,8 @@ export class Source {
     if (this.isLive) this.timing = null;
     else if (this.isTimed && this.timed !== this.run.last) {
       const { last } = this.run;
-      this.timing = await get(about("timing", this.run.id));
+      const found = await get(about("timing", this.run.id));
+      this.timing = { ...found, bars: new Map(Object.entries(found.bars)) }; // names may be any
       this.timed = last;
     }
   }

@@ -91,7 +91,7 @@ export function paintBars(canvas, rows, top, rowPx, span, look, timing) {
       context.fillStyle = look.colours.picked;
       context.fillRect(0, y, wide, rowPx);
     }
-    row(context, node, timing?.bars[node.id], y + rowPx / 2, x, wide, look);
+    row(context, node, timing?.bars.get(node.id), y + rowPx / 2, x, wide, look);
   });
   if (!timing) return 0;
   const where = (id) => {
