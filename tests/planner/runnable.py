@@ -9,7 +9,7 @@ import asyncio
 import json
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -185,11 +185,15 @@ def plans(*, most: int = 8, conditions: bool = True) -> st.SearchStrategy[Plan]:
 def random_plan(chance: random.Random, steps: int = 8, conditions: bool = True) -> Plan:
     """A plan that the checker accepts, in which every reference has a value.
 
-    Lists may be empty, so nothing refers to their items by index.
+    Lists may be empty, so nothing refers to their items by index. No two steps are equal: an agent
+    refuses that.
     """
     sources = _Sources()
     for number in range(1, steps + 1):
-        sources.add(_step(number, sources, chance, conditions))
+        step = _step(number, sources, chance, conditions)
+        while any(replace(step, number=one.number) == one for one in sources.steps):
+            step = _step(number, sources, chance, conditions)
+        sources.add(step)
     named = chance.sample(range(1, steps + 1), chance.randint(0, min(3, steps)))
     return Plan(tuple(sources.steps), tuple(Ref(number) for number in named))
 
