@@ -16,6 +16,24 @@ from weft.core.values import Lossless, Message, Usage
 REQUEST = ModelRequest((Message("user", "how are you"),))
 
 
+def test_time_does_not_jump_past_a_thread_of_an_executor() -> None:
+    """It runs until the event loop has nothing left to do but wait for it."""
+    clock = FakeClock(start_s=5)
+    idle = threading.Event()
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(3600):
+            working = asyncio.create_task(asyncio.to_thread(idle.wait, 60))
+            loop.call_later(1, lambda: None)
+            await asyncio.sleep(0)
+            threading.Timer(0.05, idle.set).start()
+            assert await working
+        return clock.now()
+
+    assert clock.run(main()) == 5
+
+
 def test_virtual_time_jumps_over_waiting() -> None:
     clock = FakeClock(start_s=5)
 

@@ -1,22 +1,28 @@
 """A clock that jumps: when nothing is left to do but wait, time moves to the next timer at once.
 
 It is an asyncio event loop's own clock, so `asyncio.sleep`, `asyncio.timeout` and user code jump
-too. Work in threads is not seen, unless somebody looks after it: time may jump past it.
+too. Before a jump it waits a while for threads of an executor (`asyncio.to_thread`); other threads
+are not seen, unless somebody looks after them: time may jump past their work.
 """
 
 from __future__ import annotations
 
 import asyncio
 import selectors
+from asyncio import Future
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from weft.core.ports.clock import Timer
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_PATIENCE_S = 5.0
+"""How long, in real time, a jump waits for threads of an executor."""
 
 
 class FakeClock:
@@ -56,24 +62,42 @@ class FakeClock:
 
 class _JumpingLoop(asyncio.SelectorEventLoop):
     def __init__(self, clock: FakeClock) -> None:
-        super().__init__(_JumpingSelector(clock))
+        self._jumping = _JumpingSelector(clock)
+        super().__init__(self._jumping)
         self._fake = clock
 
     def time(self) -> float:
         return self._fake.now()
 
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> Future[T]:
+        """As ever; while the thread is at work, time waits for it (see `_JumpingSelector`)."""
+        working: Future[T] = super().run_in_executor(executor, func, *args)
+        self._jumping.threads += 1
+        working.add_done_callback(self._returned)
+        return working
+
+    def _returned(self, _: Future[Any]) -> None:
+        self._jumping.threads -= 1
+
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Where a real selector would wait for `timeout` seconds, this one moves the clock instead."""
+    """Where a real selector would wait for `timeout` seconds, this one moves the clock instead.
+
+    While `threads` of an executor are at work it waits for them first, but not for ever: one may
+    be held up until something times out.
+    """
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__()
         self._clock = clock
+        self.threads = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout <= 0:
             return super().select(timeout)
-        ready = super().select(0)
+        ready = super().select(_PATIENCE_S if self.threads else 0)
         if not ready and self._clock.busy():
             began_s = monotonic()
             ready = super().select(timeout)
