@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import string
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
-from weft.agents.loops.repetition import repetition
+from weft.agents.loops.repetition import repeats_itself
 
 
 @pytest.mark.parametrize(
@@ -24,10 +25,14 @@ from weft.agents.loops.repetition import repetition
         "Tea is cheaper than coffee, and milk is cheaper than tea. " * 3,
         "x" * 400 + ".",
         "\n".join(f"{number}. price(item={number})" for number in range(500)),
+        ", ".join(map(str, range(1_000))),
+        ", ".join(f'{{"name": "price", "arguments": {{"item": "{n}"}}}}' for n in range(50)),
+        "\n".join(f"In {2000 + n} the town had {n * n} inhabitants." for n in range(50)),
+        "\n".join(f"The temperature at noon was {n * 7 % 31} degrees." for n in range(50)),
     ],
 )
 def test_what_may_be_an_answer(text: str) -> None:
-    assert repetition(text) is None
+    assert not repeats_itself(text)
 
 
 @pytest.mark.parametrize(
@@ -37,9 +42,14 @@ def test_what_may_be_an_answer(text: str) -> None:
 def test_circles_are_found_wherever_they_begin_and_end(unit: str) -> None:
     said = f"It is this one: {unit * 300}"
     for end in range(len(said) - len(unit), len(said)):
-        begin = repetition(said[:end])
-        assert begin is not None
-        assert begin <= len("It is this one: ") + 2 * len(unit)
+        assert repeats_itself(said[:end])
+
+
+def test_a_sentence_that_only_counts_on_goes_round_in_circles() -> None:
+    said = "".join(f"{number}. London, Lyon, Rome, Paris, Milan, " for number in range(1, 60))
+    assert not repeats_itself(said[:250])
+    ends = [found.end() for found in re.finditer("Paris", said) if found.end() > 420]
+    assert all(repeats_itself(said[:end]) for end in ends)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 400))
@@ -47,5 +57,5 @@ def test_circles_are_found_wherever_they_begin_and_end(unit: str) -> None:
 def test_random_text_has_none_and_random_circles_have(seed: int, length: int) -> None:
     source = random.Random(seed)
     text = "".join(source.choices(string.ascii_letters + " ", k=3_000))
-    assert repetition(text) is None
-    assert repetition(text + text[:length] * max(8, 600 // length)) is not None
+    assert not repeats_itself(text)
+    assert repeats_itself(text + text[:length] * max(8, 600 // length))

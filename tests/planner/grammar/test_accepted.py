@@ -16,7 +16,7 @@ from tests.profile import examples
 from weft.core.values import JsonSchema, ToolSpec
 from weft.planner.check import check
 from weft.planner.grammar import most_steps, plan_grammar, step_grammar
-from weft.planner.plan import Plan, Step, Value
+from weft.planner.plan import Condition, Plan, Ref, Step, Value
 from weft.planner.text.reader import read
 from weft.planner.text.writer import write, write_step
 
@@ -161,6 +161,14 @@ def test_as_deep_as_the_checker_goes() -> None:
     tools = (ToolSpec("use", "", {"type": "object"}),)
     for make in (lambda value: (value,), lambda value: {"a": value, "b": ()}):
         is_held(tools, Plan((Step(1, "use", {"x": _deep(make, 15)}),)))
+
+
+@pytest.mark.parametrize("required", [[], ["a", "b"]])
+def test_a_condition_on_an_object_where_no_parameter_is_one(required: list[str]) -> None:
+    item = {"type": "object", "properties": {"a": NUMBER, "b": NUMBER}, "required": required}
+    tools = (ToolSpec("get", "", {"type": "object", "properties": {}}, item),)
+    when = Condition(Ref(1), "==", {"b": 2, "a": 1})
+    is_held(tools, Plan((Step(1, "get"), Step(2, "get", when=when))))
 
 
 def test_many_parameters_in_any_order() -> None:

@@ -22,7 +22,7 @@ from weft.agents.loops.partial import partial_answer
 from weft.agents.loops.prompts.parallel_react import opening, unusable
 from weft.agents.loops.prompts.turns import LAST, NO_TEXT, left_out
 from weft.agents.loops.repeats import Repeats
-from weft.agents.loops.repetition import repetition
+from weft.agents.loops.repetition import repeats_itself
 from weft.agents.loops.shown import BRIEF_CHARS, RESULT_CHARS, came_to
 from weft.agents.loops.turn import ModelGaveUp, ask, gave_up, ready
 from weft.agents.loops.written import decoded
@@ -190,7 +190,7 @@ def _content(outcome: Outcome, chars: int, notes: Sequence[str]) -> str:
 def _value(completion: Completion, schema: JsonSchema | None) -> Any:
     if completion.tool_calls:
         raise ModelOutputError("no call can be made any more")
-    if repetition(completion.text.strip()) is not None:
+    if repeats_itself(completion.text.strip()):
         raise ModelOutputError("it repeats itself", hint="say each thing once, and then end")
     if completion.finish_reason == "length":
         raise ModelOutputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _LEAST_CHARS: Final = 200
@@ -9,24 +10,39 @@ _LONGEST_UNIT: Final = 400
 _LONG_UNIT: Final = 40
 _TIMES: Final = 8
 _TIMES_OF_LONG: Final = 4
+_COUNTED: Final = "\0"
+_COUNTER: Final = re.compile(r"[0-9]+")
+_LEAST_LETTERS: Final = 20
+_FORM: Final = frozenset('{}[]()":=')
+"""Signs of calls and of JSON, of which lists may well count on."""
 
 
-def repetition(text: str) -> int | None:
-    """Where the text begins to say the same again and again until its end, or None.
+def repeats_itself(text: str) -> bool:
+    """Whether the text ends in saying the same again and again.
 
-    Of what is repeated, the first time is not counted. A sentence counts from its fourth time,
-    something shorter from its eighth and from 200 characters: short answers may well repeat.
+    A sentence counts from its fourth time, something shorter from its eighth and from 200
+    characters: short answers may well repeat. A sentence that only counts on, as in "7. the same,
+    8. the same", counts from its eighth time.
     """
-    for unit in range(1, min(_LONGEST_UNIT, len(text) // _TIMES_OF_LONG) + 1):
-        least = _TIMES_OF_LONG if unit >= _LONG_UNIT else max(_TIMES, -(-_LEAST_CHARS // unit))
-        if text.endswith(text[-unit:] * least):
-            return _begin(text, unit)
+    return _unit(text) is not None or _counts_on(text)
+
+
+def _unit(text: str, times: int = _TIMES_OF_LONG) -> str | None:
+    """What the text repeats at its end."""
+    for length in range(1, min(_LONGEST_UNIT, len(text) // times) + 1):
+        least = times if length >= _LONG_UNIT else max(_TIMES, -(-_LEAST_CHARS // length))
+        unit = text[-length:]
+        if text.endswith(unit * least):
+            return unit
     return None
 
 
-def _begin(text: str, unit: int) -> int:
-    """The end of the first of all the equal units at the end of `text`."""
-    at = len(text) - unit
-    while at >= unit and text[at - unit : at] == text[-unit:]:
-        at -= unit
-    return at + unit
+def _counts_on(text: str) -> bool:
+    """Whether the text repeats itself but for one number in each repetition, which counts on."""
+    unit = _unit(_COUNTER.sub(_COUNTED, text), _TIMES)
+    if unit is None or unit.count(_COUNTED) != 1 or not _FORM.isdisjoint(unit):
+        return False
+    if sum(map(str.isalpha, unit)) < _LEAST_LETTERS:
+        return False
+    last = [int(number) for number in _COUNTER.findall(text)[-_TIMES + 1 :] if len(number) < 10]
+    return len(last) == _TIMES - 1 and last == [*range(last[0], last[0] + len(last))]

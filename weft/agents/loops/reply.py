@@ -14,7 +14,7 @@ from weft.agents.loops.excerpt import excerpt, text_of
 from weft.agents.loops.fitting import fitted
 from weft.agents.loops.form import Form
 from weft.agents.loops.labels import Labelled, labelled
-from weft.agents.loops.repetition import repetition
+from weft.agents.loops.repetition import repeats_itself
 from weft.agents.loops.written import decoded, first_json, object_with
 from weft.core.errors import ModelOutputError
 from weft.core.values import Completion
@@ -54,7 +54,7 @@ def read_reply(completion: Completion, form: Form) -> Reply:
     Raises: `ModelOutputError` in words that the model can act on.
     """
     text = completion.text.strip()
-    if repetition(text) is not None:
+    if repeats_itself(text):
         raise ModelOutputError("it repeats itself", hint="say each thing once, and then end")
     cut_off = completion.finish_reason == "length"
     try:

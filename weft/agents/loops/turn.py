@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from weft.agents.loops.repetition import repetition
+from weft.agents.loops.repetition import repeats_itself
 from weft.core.errors import AgentError, ModelOutputError, ModelRequestError
 from weft.core.ids import inside
 from weft.core.ports import (
@@ -97,7 +97,7 @@ async def _asked(context: NodeContext, model: ModelClient, request: ModelRequest
             context.stream(delta.text, len(delta.token_ids) or 1)
             if len(text) - looked_at >= _LOOK_EVERY_CHARS:
                 looked_at = len(text)
-                if repetition(text) is not None:
+                if repeats_itself(text):
                     raise _Circles
 
     sent = situated(request, context)

@@ -130,15 +130,16 @@ class _Record:
         return None if made is None else replace(made, needs=needs)
 
     def _only_free(self, empty: tuple[Way, ...], least: int) -> Symbol | None:
-        """No entry has to be kept apart from another one."""
-        if self._free is None:
+        """No entry is kept apart from another one."""
+        pairs = [_pair(entry) for entry in self._repeatable()]
+        one = self._rules.rule([each for pair in pairs for each in way(*pair)])
+        if one is None:
             return self._rules.rule(empty)
-        more = self._rules.rule(way(_COMMA, *_pair(self._free)))
-        assert more is not None, "it has a value"
-        least = min(least, self._most_free)
-        tail = more.repeated(max(0, least - 1), max(0, self._most_free - 1))
-        some = way(self._opening, *_pair(self._free), tail, self._closing)
-        return self._rules.rule((*empty, *(some if self._most_free else ())))
+        more = self._rules.rule(way(_COMMA, one))
+        assert more is not None, "there is something to write"
+        most = max(self._most_free, len(self._others))
+        tail = more.repeated(max(0, min(least, most) - 1), most - 1)
+        return self._rules.rule((*empty, *way(self._opening, one, tail, self._closing)))
 
     def _countable(self, least: int) -> int:
         """`least`, where that many can always be written and are kept apart."""
