@@ -85,7 +85,7 @@ class Player:
         options = RunOptions(general, classes, seed=change.seed, max_nodes=None)
         self._nodes = Nodes(recording.every)
         nodes = [self._nodes.node(script, ("", "")) for script in recording.nodes]
-        self._machine = Machine(recording.every, recording.measured, recording.wall_s)
+        self._machine = Machine(recording)
         self._processor = Processor(self._machine.processors)
         self._loop_s = 0.0
         self.graph = Graph(recording.flow, nodes)
@@ -131,6 +131,7 @@ class Player:
         signals.sort(key=_declared_order)
         if signals:
             self._perform(self.scheduler.advance(signals, self.now_s))
+            self._loop_s += self._machine.step_s
         self.now_s += self._loop_s
         self._loop_s = 0.0
 

@@ -96,8 +96,8 @@ def simulate(
         _one(recording, replace(change, seed=seed, resample=True), ())
         for seed in range(first + 1, first + max(seeds, 1))
     ]
-    machine = Machine(recording.every, recording.measured, recording.wall_s)
-    return Prediction(recording.wall_s, tuple(found), recording.ended, machine.notes())
+    notes = Machine(recording).notes()
+    return Prediction(recording.wall_s, tuple(found), recording.ended, notes)
 
 
 def _one(recording: Recording, change: Change, listeners: Iterable[Listener]) -> Simulated:

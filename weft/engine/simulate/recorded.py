@@ -131,7 +131,7 @@ class _Reader:
         top = tuple(self._top)
         flow = self._flow
         told = (flow.flow, top, flow.limits, self._wall_s, scripts, self._ended)
-        return Recording(*told, self._measured)
+        return Recording(*told, self._measured, len({at_s for at_s, _ in self._ends}))
 
     # -- events of one node ------------------------------------------------------------------
 

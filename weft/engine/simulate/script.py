@@ -105,7 +105,8 @@ class Recording:
     """A run that can be played again: its nodes in declared order, limits, and what it came to.
 
     `every` are all its nodes, those appended on the way too. `ended`: it came to its own end; else
-    what it had still to do is not in its times.
+    what it had still to do is not in its times. `steps`: how often the scheduler took in that nodes
+    had ended, one or several at once.
     """
 
     flow: str
@@ -115,3 +116,4 @@ class Recording:
     every: Mapping[NodeId, Scripted] = field(repr=False)
     ended: bool = True
     measured: RunMeasured | None = None
+    steps: int = 0
