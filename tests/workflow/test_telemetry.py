@@ -15,8 +15,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import weft
 from weft.core.errors import ServeError
+from weft.core.fakes import FakeModel
 from weft.serving.telemetry.spans import Spans
 from weft.workflow import run as flow_run
+from weft.workflow.document.settings import Durability
 from weft.workflow.telemetry import Heard, scraped
 
 SECRET = "sesame-and-more-words"
@@ -49,8 +51,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("durability", ["sync", "none"])
 def test_calls_are_told_without_their_secrets(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, durability: Durability
 ) -> None:
     exporter = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
@@ -61,7 +64,7 @@ def test_calls_are_told_without_their_secrets(
         return Spans(tracer, content=True)
 
     monkeypatch.setattr(flow_run, "run_spans", spans)
-    result = weft.load(folder / "flow.yaml").run_sync(key=SECRET)
+    result = weft.load(folder / "flow.yaml").run_sync(key=SECRET, durability=durability)
     assert result["notes"] == [f"{topic} is found with {SECRET}" for topic in "ab"]
     found = exporter.get_finished_spans()
     names = sorted(span.name for span in found)
@@ -78,12 +81,34 @@ def test_calls_are_told_without_their_secrets(
     assert SECRET not in told
 
 
-def test_a_listener_that_breaks_costs_no_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_of_a_run_that_nobody_records_has_spans(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("test")
+    monkeypatch.setattr(flow_run, "run_spans", lambda: Spans(tracer))
+    flow = weft.Flow("asked", models={"small": FakeModel(["Something."])})
+    flow.output(said=flow.model("small", "Say something."))
+    result = flow.run_sync(durability="none")
+    assert result["said"] == "Something."
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    assert "chat small" in spans, sorted(spans)
+
+
+@pytest.mark.parametrize("durability", ["sync", "none"])
+def test_a_listener_that_breaks_costs_no_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, durability: Durability
+) -> None:
     def broken(_: object) -> None:
         raise RuntimeError("no")
 
     monkeypatch.setattr(flow_run, "run_spans", lambda: broken)
-    assert weft.load(folder / "flow.yaml").run_sync(key="k").status == "succeeded"
+    assert (
+        weft.load(folder / "flow.yaml").run_sync(key="k", durability=durability).status
+        == "succeeded"
+    )
 
 
 def test_the_environment_is_enough(folder: Path) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from weft.core.ports import ModelClient, ToolRunner
 from weft.core.values import ToolSpec
 from weft.engine.cassette import CallBook, RecordingClient, RecordingTools
-from weft.engine.cassette.guard import unrecorded_log
 from weft.workflow.clients.composed import Composed, is_composed
 from weft.workflow.models import ModelSource
 from weft.workflow.sources import Source, open_source
@@ -61,11 +60,6 @@ class Stage:
 
     border: Border
     models: ModelSource
-
-
-def unrecorded_border(flow: str) -> RecordingBorder:
-    """The border of a run that nobody records: it lasts as long as the process."""
-    return RecordingBorder(unrecorded_log(flow))
 
 
 class RecordingBorder:

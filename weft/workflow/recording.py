@@ -31,7 +31,7 @@ from weft.workflow.journals import open_journal
 from weft.workflow.models import ModelSource
 from weft.workflow.run_settings import RunSettings
 from weft.workflow.runs.sources import SourceDigests, sources_of, stands_in_file
-from weft.workflow.telemetry import Heard
+from weft.workflow.telemetry import CallAudience, Heard
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
 
@@ -111,7 +111,7 @@ class Recording:
         redact: Callable[[Record], Sequence[Record]],
         hear: Heard | None = None,
     ) -> None:
-        self._hear = hear
+        self._audience = CallAudience(hear)
         self._redactor = redactor
         self._redact = redact
         self._own = None if past is None else past.own
@@ -177,16 +177,8 @@ class Recording:
     async def _write(self, event: CallEvent, durable: bool) -> None:
         redacted = self._redact(event)
         for told in redacted:
-            if self._hear is not None:
-                self._tell(self._hear, told)
+            self._audience.tell(told)
             await self.recorder.write(told, durable and told is redacted[-1])
-
-    def _tell(self, hear: Heard, told: Record) -> None:
-        try:
-            hear(told)
-        except Exception as error:  # noqa: BLE001 - a viewer only: the run is worth more
-            self._hear = None
-            _logger.warning("a listener of calls raised %r and is told no more", error)
 
     def close(self) -> None:
         """Let go of the run and of the journal. Harmless when repeated."""

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from weft.agents.agent import Answer
 from weft.agents.tools import tool_logs
+from weft.core.calls import CallEvent
 from weft.core.errors import BuildError, InputError, ToolError, UnknownReference
 from weft.core.events import Listener, NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import ModelClient
 from weft.engine import Ask, Graph, Run
 from weft.engine.cassette import RecordRedactor
+from weft.engine.cassette.guard import unrecorded_log
 from weft.engine.effects import EffectLedger
 from weft.planner.routing import History
 from weft.reasoning.thought import Thought
-from weft.workflow.border import Stage, unrecorded_border
+from weft.workflow.border import RecordingBorder, Stage, recorded_models
 from weft.workflow.check.types import Types
 from weft.workflow.compile import Compiler, Names, Services
 from weft.workflow.compile.compiler import kept
@@ -31,7 +33,7 @@ from weft.workflow.runs.sources import SourceDigests
 from weft.workflow.secrets import redactor_of
 from weft.workflow.sources import check_source, sources_in
 from weft.workflow.stores import default_store
-from weft.workflow.telemetry import run_spans
+from weft.workflow.telemetry import CallAudience, run_spans
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
 from weft.workflow.values import violation
@@ -83,11 +85,11 @@ class FlowRun:
                 unit, self._inputs, settings, digests, past, redactor, self._redact, self._spans
             )
         try:
+            given = settings.models if isinstance(settings.models, Mapping) else ()
             if self._recording is not None:
-                given = settings.models if isinstance(settings.models, Mapping) else ()
                 models = self._recording.put_between(self._tools, models, given, self._log)
             elif stage is None:
-                self._tools.put(unrecorded_border(unit.document.name))
+                models = self._unrecorded(models, given)
             remembers = self._recording is not None or past is not None
             self._run = self._prepared(unit, settings, models, past, digests if remembers else None)
         except BaseException:
@@ -123,6 +125,24 @@ class FlowRun:
             redact=self._redact,
             effects=EffectLedger(guarded=True) if past is None else past.effects(),
         )
+
+    def _unrecorded(self, models: ModelSource, given: Container[str]) -> ModelSource:
+        """Put a border around the run that lasts as long as the process; spans hear of its calls.
+
+        Returns the models behind it.
+        """
+        name, audience = self._document.name, CallAudience(self._spans)
+
+        async def tell(event: CallEvent, _: bool) -> None:
+            for told in self._redact(event):
+                audience.tell(told)
+
+        if self._spans is None:
+            self._tools.put(RecordingBorder(unrecorded_log(name)))
+            return models
+        log = unrecorded_log(name, lambda: self._run.elapsed_s, tell)
+        self._tools.put(RecordingBorder(log))
+        return recorded_models(models, log, given)
 
     def _listeners(self, settings: RunSettings) -> list[Listener]:
         return [*settings.listeners, *([] if self._spans is None else [self._spans])]

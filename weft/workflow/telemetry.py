@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,25 @@ from weft.serving.telemetry.export import Tracing, wanted
 if TYPE_CHECKING:
     from weft.serving.telemetry.metrics import RunMetrics
 
+_logger = logging.getLogger("weft")
 Heard = Callable[[Event | CallEvent], None]
+
+
+class CallAudience:
+    """Who hears of calls, if anybody does. One that raises is told no more."""
+
+    def __init__(self, hear: Heard | None) -> None:
+        self._hear = hear
+
+    def tell(self, event: Event | CallEvent) -> None:
+        """Tell it; secrets are out of `event`."""
+        if self._hear is None:
+            return
+        try:
+            self._hear(event)
+        except Exception as error:  # noqa: BLE001 - a viewer only: the run is worth more
+            self._hear = None
+            _logger.warning("a listener of calls raised %r and is told no more", error)
 
 
 def run_spans() -> Heard | None:

@@ -6,6 +6,7 @@ Knows no journal: what is known of a call is known for as long as its run is.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -13,7 +14,7 @@ from weft.core.ids import RunId
 from weft.core.ports import ToolRunner
 from weft.core.values import Effect
 from weft.engine.cassette.book import CallBook
-from weft.engine.cassette.log import CallLog
+from weft.engine.cassette.log import CallLog, Write
 from weft.engine.cassette.tools import GUARDED, RecordingTools
 from weft.engine.effects import EFFECTS, EffectLedger
 from weft.engine.place import Place
@@ -40,9 +41,11 @@ class GuardedTools(RecordingTools):
         return _LOGS[scope.ledger], Place(scope.node, scope.attempt)
 
 
-def unrecorded_log(name: str) -> CallLog:
-    """The calls of a run that nobody records.
+def unrecorded_log(
+    name: str, now_s: Callable[[], float] = lambda: 0.0, write: Write | None = None
+) -> CallLog:
+    """The calls of a run that nobody records; `write` is told of them as they are made.
 
     Idempotency keys are its own: another run with the same inputs makes its calls for itself.
     """
-    return CallLog(RunId(f"{name}-{uuid.uuid4().hex}"), lambda: 0.0, None)
+    return CallLog(RunId(f"{name}-{uuid.uuid4().hex}"), now_s, write)
