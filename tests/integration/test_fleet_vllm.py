@@ -172,8 +172,7 @@ def test_a_killed_replica_costs_no_request_and_no_token(replicas: Replicas) -> N
                 assert tuple(i for delta in mine for i in delta.token_ids) == result.token_ids
             return results, fleet
 
-    undisturbed, quiet = asyncio.run(answers(kill=False))
-    assert quiet.stats().moved == 0
+    undisturbed, _ = asyncio.run(answers(kill=False))
     survived, fleet = asyncio.run(answers(kill=True))
     print(fleet.stats())
     assert fleet.stats().resumed > 0

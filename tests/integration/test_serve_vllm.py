@@ -18,8 +18,8 @@ from evals.serve_cycles import cycle
     "victim",
     [
         "weft by SIGKILL",
-        "chance",
-        # what `weft stop` sends as well, by which the case above ends
+        pytest.param("chance", marks=pytest.mark.slow),
+        # what `weft stop` sends as well, by which the first case ends
         pytest.param("weft by SIGTERM", marks=pytest.mark.slow),
     ],
 )

@@ -56,10 +56,12 @@ class TestResuming:
         given, stats = play(body, servers)
         return given, servers[1].requests[0], stats
 
-    def test_the_tokens_so_far_become_the_prompt(self) -> None:
+    def test_the_tokens_so_far_become_the_prompt(self, caplog: pytest.LogCaptureFixture) -> None:
         request = asking("river", 30)
         right = undisturbed(request)
-        given, second, stats = self.resumed(request)
+        with caplog.at_level("WARNING", "weft"):
+            given, second, stats = self.resumed(request)
+        assert "is put aside until it answers again" in caplog.text
         length = len(second.prompt_token_ids) - right.usage.prompt_tokens
         assert 0 < length <= 5
         assert second.prompt_token_ids[-length:] == right.token_ids[:length]

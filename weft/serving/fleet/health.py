@@ -6,6 +6,7 @@ Knows no call's state; one task looks after each broken replica until it answers
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from random import Random
@@ -25,6 +26,7 @@ from weft.serving.fleet.deadline import Deadline
 from weft.serving.fleet.options import FleetOptions
 from weft.serving.fleet.replica import Replica
 
+_logger = logging.getLogger("weft")
 _PROBE_S = 15.0
 _PROBE = ModelRequest(
     (Message("user", "ping"),),
@@ -105,6 +107,7 @@ class Health:
         if replica.broken is not None or self._closed:
             return
         replica.broken = error
+        _logger.warning("%s is put aside until it answers again: %s", replica.name, error.message)
         replica.prefixes.forget()
         self._look_after(replica)
         if self._outage is None and all(other.broken for other in self._replicas):
