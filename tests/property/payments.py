@@ -19,6 +19,7 @@ from weft.core.values import ToolCall
 
 HEAD: Final = {
     "name": "payments",
+    "inputs": {"question": {"type": "string", "default": "pay"}},
     "models": {"small": "local:smollm2-135m-instruct"},
     "tools": {name: f"tests.property.bank:{name}" for name in ("visa", "cash", "wire")},
 }
@@ -41,7 +42,7 @@ class Payments:
     def flow(self) -> weft.Flow:
         """The workflow."""
         names = [name for name in self.nodes if not name.startswith("f")]
-        outputs = {name: f"{{{{ {name} }}}}" for name in names}
+        outputs = {"answer": [f"{{{{ {name} }}}}" for name in names]}
         return weft.loads(json.dumps({**HEAD, "nodes": self.nodes, "outputs": outputs}))
 
     def script(self) -> Callable[[ModelRequest], Reply]:

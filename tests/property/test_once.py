@@ -17,11 +17,14 @@ from weft.agents.tools import Toolbox
 from weft.core.errors import WeftError
 from weft.core.fakes import FakeClock, FakeModel, MemoryJournal
 from weft.core.ids import RunId
+from weft.core.ports import ModelRequest
 from weft.core.ports.journal import Record
+from weft.core.values import Message
 from weft.engine.cassette import Confirmation
 from weft.engine.node import Retry
 from weft.planner.routing import Cost, RoutedTool, Router, ToolGraph, heal
 from weft.workflow import FlowResult
+from weft.workflow.as_model import FlowModel
 from weft.workflow.flow_tool import FlowTool
 from weft.workflow.runs.story import story_of
 from weft.workflow.runs.unsettled import unsettled
@@ -127,19 +130,22 @@ def check_unrecorded(program: Payments) -> None:
     assert bool(shop.bank.unknown) == any(call.end != "repeated" for call in result.unsettled)
 
 
-def check_served(program: Payments) -> None:
-    """Run as a tool of others, which is how `weft mcp` and `weft gateway` run it."""
+def check_served(program: Payments, way: str) -> None:
+    """Run as a tool of others, as `weft mcp` does, or as a model, as `weft gateway` does."""
     shop = Shop(program)
+    models = {"small": FakeModel(program.script())}
+    served = FlowTool(shop.flow, models) if way == "mcp" else FlowModel(shop.flow, models)
 
     async def main() -> None:
-        tool = FlowTool(shop.flow, {"small": FakeModel(program.script())})
+        asked = ModelRequest((Message("user", "pay"),))
+        events = served.call({}) if isinstance(served, FlowTool) else served.generate(asked)
         try:
-            async for _ in tool.call({}):
+            async for _ in events:
                 pass
         except WeftError:
             return
         finally:
-            await tool.aclose()
+            await served.aclose()
 
     shop.clock.run(main())
     assert not shop.bank.twice
@@ -174,7 +180,7 @@ def check_healed(program: Payments, retry: int) -> None:
 
 KILLS = st.lists(st.one_of(st.none(), st.integers(0, 12)), max_size=PARTS - 1)
 DURABILITIES = st.sampled_from(["sync", "async", "exit"])
-WAYS = st.sampled_from(["recorded", "recorded", "unrecorded", "served", "healed"])
+WAYS = st.sampled_from(["recorded", "recorded", "unrecorded", "mcp", "gateway", "healed"])
 
 
 def check(
@@ -185,8 +191,8 @@ def check(
             check_recorded(program, kills, durability)
         case "unrecorded":
             check_unrecorded(program)
-        case "served":
-            check_served(program)
+        case "mcp" | "gateway":
+            check_served(program, way)
         case _:
             check_healed(program, retry)
 
