@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.planner.grammar.drawing import Grammar
 from tests.planner.strategies import plans, registries
 from tests.profile import examples
+from weft.core.errors import PlanError
 from weft.core.values import JsonSchema, ToolSpec
 from weft.planner.check import check
 from weft.planner.grammar import most_steps, plan_grammar, step_grammar
@@ -38,10 +39,50 @@ def shuffled(draw: st.DrawFn, plan: Plan) -> Plan:
 
 
 @st.composite
+def referring(draw: st.DrawFn, tools: tuple[ToolSpec, ...], plan: Plan) -> Plan:
+    """`plan` with a reference in the place of some value inside its arguments, where it checks."""
+    made = []
+    for step in plan.steps:
+        known = [Ref(other.number) for other in made]
+        inner = [] if not known or step.over else list(_inside(step.arguments))
+        if inner and draw(st.booleans()):
+            path, ref = draw(st.sampled_from(inner)), draw(st.sampled_from(known))
+            step = replace(step, arguments=_with(step.arguments, path, ref))
+        made.append(step)
+    changed = replace(plan, steps=tuple(made))
+    try:
+        check(changed, tools)
+    except PlanError:
+        return plan
+    return changed
+
+
+def _inside(value: Value, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where values lie inside of `value`, itself not among them."""
+    if isinstance(value, Mapping):
+        named = value.items()
+    else:
+        named = enumerate(value) if isinstance(value, tuple) else ()
+    for name, one in named:
+        yield (*path, name)
+        yield from _inside(one, (*path, name))
+
+
+def _with(value: Value, path: tuple[str | int, ...], ref: Ref) -> Value:
+    """`value` with `ref` at `path`."""
+    if not path:
+        return ref
+    first, rest = path[0], path[1:]
+    if isinstance(value, Mapping):
+        return {**value, first: _with(value[first], rest, ref)}
+    return tuple(_with(one, rest, ref) if n == first else one for n, one in enumerate(value))
+
+
+@st.composite
 def accepted(draw: st.DrawFn) -> tuple[tuple[ToolSpec, ...], Plan]:
     tools = draw(registries())
     plan = draw(plans(tools, most=min(_STEPS, most_steps(tools))))
-    return tools, draw(shuffled(plan))
+    return tools, draw(referring(tools, draw(shuffled(plan))))
 
 
 def is_held(tools: tuple[ToolSpec, ...], plan: Plan) -> None:
@@ -71,6 +112,17 @@ def test_what_the_checker_accepts_the_grammars_accept(
     drawn: tuple[tuple[ToolSpec, ...], Plan],
 ) -> None:
     is_held(*drawn)
+
+
+INNER = Ref(1, ("b",))
+
+
+@pytest.mark.parametrize("value", [(INNER,), ({"x": INNER},), {"x": INNER}, {"x": (INNER, 1)}])
+def test_references_lie_anywhere_in_what_has_no_schema(value: Value) -> None:
+    kind = "array" if isinstance(value, tuple) else "object"
+    for schema in ({}, {"type": kind}):
+        tools = (ToolSpec("use", "", {"type": "object", "properties": {"a": schema}}),)
+        is_held(tools, Plan((Step(1, "use"), Step(2, "use", {"a": value}))))
 
 
 @pytest.mark.slow

@@ -1,26 +1,32 @@
-"""The gold plans of the function-calling sets: what the checker accepts, a grammar accepts."""
+"""The gold plans of the function-calling sets: what the checker accepts, a grammar accepts.
+
+TaskBench's file has requests without plans, and WorFBench's plans are sentences without arguments.
+"""
 
 from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 import weft
-from evals.planning.data import Skipped, load_lines
+from evals.planning.data import Skipped, load, load_lines
 from tests.planner.grammar.drawing import Grammar
 from weft.agents.foreign import identifier
 from weft.core.errors import PlanError
 from weft.core.values import ToolSpec
 from weft.planner.check import check
 from weft.planner.grammar import most_steps, plan_grammar
-from weft.planner.plan import Plan, Step, Value
+from weft.planner.plan import Plan, Ref, Step, Value
 from weft.planner.text.writer import write
 
 _ORDERS = 2
+_REFERENCE = re.compile(r"\$var(\d+)((?:\.\w+|\[\d+\])*)\$")
+_PART = re.compile(r"\w+")
 
 
 def _tools(declared: list[dict[str, Any]]) -> tuple[ToolSpec, ...]:
@@ -79,6 +85,69 @@ def _frozen(value: Any) -> Value:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
+def nestful() -> Iterator[tuple[tuple[ToolSpec, ...], Plan]]:
+    """Plans whose steps use the results of others: `$var1.distance$`."""
+    for part in ("glaive", "sgd"):
+        tools = {
+            one["name"]: one for one in load(f"planner/nestful/non-executable-{part}-spec.json")
+        }
+        for item in load(f"planner/nestful/non-executable-{part}-data.json"):
+            calls = [call for call in item["output"] if call["name"] != "var_result"]
+            called = dict.fromkeys(call["name"] for call in calls)
+            steps = [
+                Step(number, identifier(call["name"]), _referring(call["arguments"]))
+                for number, call in enumerate(calls, 1)
+            ]
+            yield (
+                _tools([_plain(tools[name]) for name in called if name in tools]),
+                Plan(tuple(steps)),
+            )
+
+
+def _plain(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """A specification of NESTFUL in the form of a declaration."""
+    given = tool.get("query_parameters") or tool.get("arguments") or tool.get("parameters") or {}
+    kinds = {name: {"type": one["type"]} if "type" in one else {} for name, one in given.items()}
+    required = [name for name, one in given.items() if one.get("required")]
+    schema = {"type": "object", "properties": kinds, "required": required}
+    return {"name": tool["name"], "description": tool["description"], "parameters": schema}
+
+
+def _referring(value: Any) -> Value:
+    if isinstance(value, dict):
+        return {name: _referring(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return tuple(map(_referring, value))
+    found = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return value
+    path = [int(part) if part.isdigit() else part for part in _PART.findall(found[2])]
+    return Ref(int(found[1]), tuple(path))
+
+
+def apibank() -> Iterator[tuple[tuple[ToolSpec, ...], Plan]]:
+    """The calls of a dialogue, each of whose arguments is a text, as one plan."""
+    for dialogue in load_lines("programs/apibank/dialogues.jsonl"):
+        calls = [turn for turn in dialogue["turns"] if turn["role"] == "API"]
+        names: dict[str, dict[str, Any]] = {}
+        for call in calls:
+            texts = {name: {"type": "string"} for name in call["param_dict"]}
+            names[call["api_name"]] = names.get(call["api_name"], {}) | texts
+        declared = [
+            {
+                "name": name,
+                "description": name,
+                "parameters": {"type": "object", "properties": kinds},
+            }
+            for name, kinds in names.items()
+        ]
+        steps = (
+            Step(number, identifier(call["api_name"]), _frozen(call["param_dict"]))
+            for number, call in enumerate(calls, 1)
+        )
+        yield _tools(declared), Plan(tuple(steps))
+
+
 def _mixed(value: Value, source: random.Random) -> Value:
     if isinstance(value, Mapping):
         return {
@@ -112,7 +181,10 @@ def _in_another_order(plan: Plan, source: random.Random) -> Plan:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::weft.agents.foreign.contradiction.ContradictorySchema")
-@pytest.mark.parametrize(("plans", "number", "least"), [(bfcl, 800, 780), (sealtools, 404, 340)])
+@pytest.mark.parametrize(
+    ("plans", "number", "least"),
+    [(bfcl, 800, 780), (sealtools, 404, 340), (nestful, 215, 100), (apibank, 264, 264)],
+)
 def test_gold_plans_in_any_order(plans: Any, number: int, least: int) -> None:
     try:
         found, checked, refused = _counts(plans())

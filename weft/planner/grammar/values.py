@@ -54,6 +54,8 @@ class Values:
         return self._value(whole, whole, self._limits.depth)
 
     def _value(self, schema: Part, root: JsonSchema, depth: int) -> Symbol | None:
+        if schema is True:
+            schema = {}  # a reference may stand there, too
         # Equal schemas mean the same only where the same definitions stand behind them.
         behind = id(root) if any(references(schema)) else 0
         key = (json.dumps(schema, sort_keys=True, default=str), behind, depth)
