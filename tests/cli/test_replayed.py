@@ -51,6 +51,8 @@ def test_another_workflow_is_told_before_what_differs() -> None:
     [
         (("--answer", "a=salt"), "unless there is --from"),
         (("--from", "b", "--strict"), "with --from calls are made live"),
+        (("--confirm", "b=repeat"), "unless there is --from"),
+        (("--from", "b", "--confirm", "b=done"), "expected NODE=repeat"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(options: tuple[str, ...], told: str) -> None:
@@ -83,3 +85,39 @@ def test_a_run_that_has_not_ended_is_not_so_many_times_as_long() -> None:
 def wall_times(*pair: str) -> str:
     shown = weft("diff", *pair).stdout
     return next(line for line in shown.splitlines() if line.startswith("wall time"))
+
+
+PAYS = """
+name: pays
+tools: {pay: ./shop.py:pay}
+nodes:
+  total: {value: 3}
+  paid: {tool: pay, with: {amount: "{{ total }}"}}
+  said: {value: "paid: {{ paid }}"}
+outputs: {said: "{{ said }}"}
+"""
+SHOP = """
+from pathlib import Path
+import weft
+
+@weft.tool(effect="once")
+def pay(amount: int) -> str:
+    with Path("ledger").open("a") as ledger:
+        ledger.write(f"{amount}\\n")
+    return "receipt"
+"""
+
+
+def test_what_must_not_be_repeated_is_not_repeated_live_unasked(folder: Path) -> None:
+    (folder / "pays.yaml").write_text(PAYS)
+    (folder / "shop.py").write_text(SHOP)
+    assert weft("run", "pays.yaml", "--run-id", "bought").exit_code == 0
+    refused = weft("replay", "bought", "--from", "total")
+    assert refused.exit_code == 2, refused.output
+    assert "paid would make a call again that must not be repeated" in refused.stderr
+    assert "--confirm paid=repeat" in refused.stderr
+    assert weft("replay", "bought", "--from", "said").exit_code == 0
+    assert (folder / "ledger").read_text() == "3\n"
+    again = weft("replay", "bought", "--from", "total", "--confirm", "pa*=repeat")
+    assert again.exit_code == 0, again.output
+    assert (folder / "ledger").read_text() == "3\n3\n"

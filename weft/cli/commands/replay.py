@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,7 +30,8 @@ functions, templates and joins run. What is asked otherwise than in the record (
 tool or model) is reported. RUN may be a file that `weft runs export` wrote.
 
 With --from, that node and everything that depends on it run live instead, as a new run that is
-recorded; all else comes from the record.
+recorded; all else comes from the record. A call of a `once` tool that the run made is made again
+only where --confirm NODE=repeat says so.
 
 \b
 Exit status:
@@ -44,6 +46,14 @@ def replay(
     node: Annotated[
         str | None,
         typer.Option("--from", metavar="NODE", help="Run this node, and what needs it, live."),
+    ] = None,
+    confirm: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NODE=repeat",
+            help="With --from: a call that must not be repeated may be made again. NODE may be a "
+            "pattern. Repeat the option for more.",
+        ),
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="A call that differs from its record fails.")
@@ -65,6 +75,11 @@ def replay(
         raise typer.BadParameter("people answer as they did, unless there is --from NODE")
     if node is not None and strict:
         raise typer.BadParameter("--strict is for a repetition: with --from calls are made live")
+    words = pairs(confirm or (), "--confirm")
+    if node is None and words:
+        raise typer.BadParameter("nothing is called, unless there is --from NODE")
+    if any(word != "repeat" for word in words.values()):
+        raise typer.BadParameter("expected NODE=repeat", param_hint="--confirm")
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.session import Wishes
         from weft.workflow.runs.rebuilt import rebuilt, rebuilt_or_recorded
@@ -80,7 +95,7 @@ def replay(
                 unit = rebuilt(story.header, file)
                 _doubt(story, unit)
                 wishes = Wishes(as_json=as_json, answers=answers, journal=journal)
-                code = _forked(story, unit, node, opened, wishes)
+                code = _forked(story, unit, node, opened, wishes, words)
     raise typer.Exit(code)
 
 
@@ -120,14 +135,16 @@ def _replayed(story: Story, unit: Unit, strict: bool, as_json: bool) -> ExitCode
     return ExitCode.SUCCEEDED if found.ok else ExitCode.FAILED
 
 
-def _forked(story: Story, unit: Unit, node: str, journal: Journal, wishes: Wishes) -> ExitCode:
+def _forked(
+    story: Story, unit: Unit, node: str, journal: Journal, wishes: Wishes, repeat: Collection[str]
+) -> ExitCode:
     """Run a part of the recorded run again, live."""
     from weft.cli.runs.live import run_live
     from weft.workflow.runs.fork import forked
 
     return asyncio.run(
         run_live(
-            lambda settings: forked(story, unit, node, journal, settings=settings),
+            lambda settings: forked(story, unit, node, journal, settings=settings, repeat=repeat),
             story.header,
             unit,
             wishes,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Any
 
-from weft.core.errors import UnknownReference
+from weft.core.errors import InputError, UnknownReference
 from weft.core.events import GraphGrew, NodeInfo, RunStarted
-from weft.core.ids import NodeId, stem
+from weft.core.ids import NodeId, in_any_attempt, stem
 from weft.core.ports.journal import Journal
 from weft.engine.journal.recalled import RecordedRecall
 from weft.workflow.document.defects import closest
@@ -18,6 +19,7 @@ from weft.workflow.run_settings import RunSettings, settings_of
 from weft.workflow.runs.questions import noted
 from weft.workflow.runs.sources import digests_like
 from weft.workflow.runs.story import Story
+from weft.workflow.runs.unsettled import acted
 from weft.workflow.secrets import redactor_of
 from weft.workflow.unit import Unit
 
@@ -29,27 +31,43 @@ def forked(
     journal: Journal | None,
     *,
     settings: Mapping[str, Any] | None = None,
+    repeat: Collection[str] = (),
 ) -> FlowRun:
     """Prepare a run of `unit` with the inputs of a recorded one, in which `node` runs again, live.
 
     So does everything that depends on it. All else comes to what it had come to, where it and its
     inputs are the same. `node` may name all instances of a node, such as `notes/draft`. The new run
-    is recorded in `journal`; `settings` are those that differ.
+    is recorded in `journal`; `settings` are those that differ. `repeat`: nodes, or patterns of
+    nodes, whose calls that must not be repeated may be made again.
 
-    Raises: `UnknownReference` when the run had no such node, `BuildError`, `StoreError`.
+    Raises: `UnknownReference` when the run had no such node, `InputError` where a call would be
+    made again that must not be, `BuildError`, `StoreError`.
     """
     infos = {info.id: info for info in _infos(story)}
     chosen = _chosen(node, infos)
+    again = cone(chosen, infos.values())
+    _check_effects(story, again, repeat)
     redactor = redactor_of(unit, story.header.secrets)
-    recall = RecordedRecall(
-        story.records, part=1, skip=cone(chosen, infos.values()), restore=redactor.restore
-    )
+    recall = RecordedRecall(story.records, part=1, skip=again, restore=redactor.restore)
     notes = {**noted(story.header), "forked": story.run, "from": node}
     past = Past(recall, redactor, notes=notes, digests=digests_like(story.header))
     given = {key: value for key, value in (settings or {}).items() if value is not None}
     said = RunSettings(**{**settings_of(story.header.settings), **given, "journal": journal})
     inputs: dict[str, Any] = redactor.restore(dict(story.header.inputs))
     return FlowRun(unit, inputs, said, past)
+
+
+def _check_effects(story: Story, again: Container[NodeId], repeat: Collection[str]) -> None:
+    """Raises `InputError` where a node `again` made a call that nobody said to repeat."""
+    for call in acted(story.records):
+        if in_any_attempt(call.node) in again and not any(map(call.is_at, repeat)):
+            place = in_any_attempt(call.node)
+            raise InputError(
+                f"{place} would make a call again that must not be repeated: the run made it, or"
+                " may have made it",
+                node=place,
+                hint=f"--confirm {shlex.quote(f'{place}=repeat')} makes it once more",
+            )
 
 
 def cone(chosen: Iterable[NodeId], infos: Iterable[NodeInfo]) -> frozenset[NodeId]:
