@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from weft.core.budget import Budget
     from weft.core.errors import NotDone
     from weft.core.idempotency import idempotency_key
+    from weft.engine.cassette import Confirmation
     from weft.reasoning.options import ThinkOptions
     from weft.reasoning.question import Document, Question
     from weft.reasoning.thought import Thought
@@ -41,6 +42,7 @@ _HOMES = {
     "Answer": "weft.agents.agent",
     "AskSettings": "weft.workflow.question_run",
     "Budget": "weft.core.budget",
+    "Confirmation": "weft.engine.cassette",
     "Document": "weft.reasoning.question",
     "Flow": "weft.workflow",
     "FlowResult": "weft.workflow",
@@ -71,6 +73,7 @@ __all__ = [
     "Answer",
     "AskSettings",
     "Budget",
+    "Confirmation",
     "Document",
     "Flow",
     "FlowResult",
@@ -103,3 +106,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

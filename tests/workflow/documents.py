@@ -205,7 +205,8 @@ class _Writer:
         }
         said = self._draw(st.fixed_dictionaries({}, optional=optional))
         model = self._draw(st.sampled_from(self._models))
-        return {"model": model, "prompt": self.reference(visible), **said}
+        places = "".join(f" {{{{ {name} }}}}" for name in said.get("with", ()))
+        return {"model": model, "prompt": self.reference(visible) + places, **said}
 
     def thinking(self, visible: list[str]) -> dict[str, Any]:
         think: Any = self._draw(_thinking)

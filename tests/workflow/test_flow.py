@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +15,13 @@ from pydantic import BaseModel
 import weft
 from tests.workflow.case import WHOLE, echo, run
 from tests.workflow.whole.tools import longest, search, shout
-from weft.core.errors import BuildError, DuplicateName, SourceError, TypeMismatch
+from weft.core.errors import (
+    BuildError,
+    DuplicateName,
+    SourceError,
+    TypeMismatch,
+    UnknownReference,
+)
 from weft.core.fakes import FakeModel
 from weft.workflow import Handle, literal
 
@@ -440,3 +448,46 @@ def test_describing_a_flow() -> None:
     made.output(a=made.value(1, name="a"))
     assert (made.name, made.description) == ("x", "One thing.")
     assert weft.loads(made.to_yaml()).description == "One thing."
+
+
+def test_a_misspelt_option_of_a_model_is_no_name_of_its_prompt() -> None:
+    made = flow()
+    made.output(a=made.model("small", "hi", temprature=0))
+    with pytest.raises(UnknownReference, match="the prompt has no `temprature`") as caught:
+        made.check()
+    assert caught.value.hint == "did you mean `temperature`?"
+    other = flow()
+    other.output(a=other.model("small", "hi", system="Be {{ tone }}.", tone="kind"))
+    other.check()
+
+
+def test_a_budget_of_one_run_is_written_as_in_a_file() -> None:
+    made = weft.Flow("x", models={"small": FakeModel(echo)})
+    first = made.model("small", "hi")
+    made.output(a=made.model("small", "{{ text }}", text=first))
+    assert made.run_sync(budget={"tokens": 10_000}).status == "succeeded"
+    assert made.run_sync(budget={"tokens": 1}).status != "succeeded"
+    with pytest.raises(BuildError, match="tokns") as caught:
+        made.run_sync(budget={"tokns": 100})
+    assert caught.value.hint == "did you mean `tokens`?"
+
+
+def test_a_run_that_waits_for_a_person_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    made = weft.Flow("x")
+    made.output(sure=made.ask("Sure?", bool))
+
+    async def main() -> str:
+        waiting = asyncio.create_task(made.run(durability="none"))
+        while not caplog.records:
+            await asyncio.sleep(0)
+        waiting.cancel()
+        with suppress(asyncio.CancelledError):
+            await waiting
+        return caplog.text
+
+    assert "Sure? (`FlowRun.answer`)" in asyncio.run(main())
+
+
+def test_the_names_of_the_package_are_listed() -> None:
+    assert set(weft.__all__) == set(dir(weft))
+    assert all(getattr(weft, name) is not None for name in weft.__all__)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final, get_args
 
+from pydantic import ValidationError
+
 from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.events import Listener
@@ -15,7 +17,8 @@ from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
 from weft.core.ports.journal import Journal
 from weft.engine import Limit, RunOptions
 from weft.workflow.compile.policy import limit_of
-from weft.workflow.document.settings import Durability
+from weft.workflow.document.defects import first_defect
+from weft.workflow.document.settings import BudgetSpec, Durability
 from weft.workflow.models import ModelSource
 from weft.workflow.unit import Unit
 
@@ -36,7 +39,8 @@ class RunSettings:
     concurrency   at most so many nodes work at once; `limits`: of a resource class
     max_nodes     at most so many nodes in all; a node that expands into more fails
     deadline_s    seconds until the run ends with what it has
-    budget        what the run may spend; a `Limit` also says what happens then
+    budget        what the run may spend; a `Limit`, or a mapping as in a file, also says what
+                  happens then
     seed          of retries, and of samples without one
     run           the run's id; by default one that its journal does not have
     journal       where it is recorded; by default in the user's own journal, but nowhere when
@@ -57,7 +61,7 @@ class RunSettings:
     limits: Mapping[str, int] = field(default_factory=dict)
     max_nodes: int | None = None
     deadline_s: float | None = None
-    budget: Budget | Limit | None = None
+    budget: Budget | Limit | Mapping[str, object] | None = None
     seed: int | None = None
     run: RunId | None = None
     journal: Journal | None = None
@@ -69,6 +73,13 @@ class RunSettings:
         if self.durability is not None and self.durability not in _DURABILITIES:
             hint = f"there are: {', '.join(_DURABILITIES)}"
             raise BuildError(f"no durability is called {self.durability!r}", hint=hint)
+        if isinstance(self.budget, Mapping):
+            said = {"budget": dict(self.budget)}
+            try:
+                BudgetSpec.model_validate(said["budget"])
+            except ValidationError as error:
+                defect = first_defect(error, said, ("budget",))
+                raise BuildError(defect.message, hint=defect.hint) from None
         journal: object = self.journal
         if isinstance(journal, str | PurePath):
             hint = f"weft.workflow.journals.open_journal({str(journal)!r}) opens it"
@@ -88,6 +99,8 @@ class RunSettings:
     @property
     def limit(self) -> Limit | None:
         """The budget, with what happens when it is spent."""
+        if isinstance(self.budget, Mapping):
+            return limit_of(BudgetSpec.model_validate(dict(self.budget)))
         return Limit(self.budget) if isinstance(self.budget, Budget) else self.budget
 
     def options(self, unit: Unit) -> RunOptions:

@@ -5,7 +5,8 @@ Knows no types and imports no tools. Raises the first defect through `Unit.fail`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Literal, NoReturn
 
 from weft.agents.foreign import identifier
@@ -124,6 +125,8 @@ class _References:
         for use in own:
             self._use(use, path, scope, needs)
         self._names(step, path, scope, needs)
+        if isinstance(step, ModelNode):
+            self._prompt_names(step, own, path)
         for inside in bodies(step):
             scope_inside = Scope(scope)
             below = (*path, *inside.path)
@@ -192,6 +195,18 @@ class _References:
                 f"`{text}` is only a text here", hint=f'to refer to it, write "{{{{ {text} }}}}"'
             )
             self._unit.fail(error, path)
+
+    def _prompt_names(self, step: ModelNode, own: Iterable[Use], path: Path) -> None:
+        """A name for the prompt that nothing uses: a misspelt option, or a forgotten place."""
+        templates = (use.template for use in own if use.path[0] != "with")
+        used = {reference.name for template in templates for reference in template.references}
+        for name in step.arguments:
+            if name not in used:
+                fields = [field.alias or key for key, field in ModelNode.model_fields.items()]
+                near = get_close_matches(name, fields, n=1)
+                hint = f"did you mean `{near[0]}`?" if near else f'write "{{{{ {name} }}}}" in it'
+                error = UnknownReference(f"the prompt has no `{name}`", hint=hint)
+                self._unit.fail(error, (*path, "with", name), at_key=True)
 
     def _names(self, step: Step, path: Path, scope: Scope, needs: Needs) -> None:
         """Names that are not in templates: nodes to wait for, models, tools."""

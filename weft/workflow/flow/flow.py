@@ -4,37 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from pydantic import ValidationError
 
-from weft.core.budget import Budget
 from weft.core.errors import BuildError, DuplicateName
-from weft.core.events import Listener
-from weft.core.ids import RunId
-from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
-from weft.core.ports.journal import Journal
-from weft.engine import Limit
+from weft.core.events import Event, HumanAsked
+from weft.core.ports import ModelClient, ToolRunner
 from weft.engine.cassette import Confirmation
 from weft.workflow.check.references import check_references
 from weft.workflow.document import Document, NodeSpec
 from weft.workflow.document.declarations import InputSpec
 from weft.workflow.document.defects import first_defect
 from weft.workflow.document.leaves import ToolNode, WorkflowNode
-from weft.workflow.document.settings import Durability
 from weft.workflow.document.walk import walk
 from weft.workflow.document.write import to_yaml
 from weft.workflow.flow.building import Builder
 from weft.workflow.flow.handle import Handle
 from weft.workflow.flow.schemas import schema_of
+from weft.workflow.flow.settings import Limits, Settings
 from weft.workflow.flow.values import document_value
 from weft.workflow.inputs import coerce_inputs
 from weft.workflow.journals import open_journal
 from weft.workflow.loader import load_text, load_unit
 from weft.workflow.mermaid import mermaid
-from weft.workflow.models import ModelSource
 from weft.workflow.portable import check_portable
 from weft.workflow.result import FlowResult
 from weft.workflow.run import FlowRun, check_connected, check_unit
@@ -44,41 +39,7 @@ from weft.workflow.toolset import Toolset
 from weft.workflow.unit import ONLY_PYTHON, Origin, Unit, node_name
 from weft.workflow.view import GraphView, graph_view
 
-
-class Limits(TypedDict, total=False):
-    """What a whole run may take; see `RunSpec`."""
-
-    deadline: float | str
-    concurrency: int
-    limits: Mapping[str, int]
-    max_nodes: int
-    budget: Mapping[str, object] | Budget
-    seed: int
-    durability: Durability
-    journal_wait: float | str
-
-
 _logger = logging.getLogger("weft")
-
-
-class Settings(TypedDict, total=False):
-    """How a run differs from what the workflow says; see `RunSettings`."""
-
-    listeners: Iterable[Listener]
-    models: Mapping[str, ModelClient] | ModelSource | None
-    tools: ToolRunner | None
-    clock: Clock | None
-    store: ResultStore | None
-    concurrency: int | None
-    limits: Mapping[str, int]
-    max_nodes: int | None
-    deadline_s: float | None
-    budget: Budget | Limit | None
-    seed: int | None
-    run: RunId | None
-    journal: Journal | None
-    durability: Durability | None
-    journal_wait_s: float | None
 
 
 class Flow(Builder):
@@ -259,12 +220,24 @@ class Flow(Builder):
         """Run to the end: `await flow.run(topic="rivers", concurrency=4)`.
 
         Names of `Settings` are settings, all others are inputs; an input with the name of a setting
-        goes into the mapping `inputs`. A failed node does not raise: look at the result.
+        goes into the mapping `inputs`. A failed node does not raise: look at the result. Where a
+        node asks a person the run waits, and logs how to answer.
 
         Raises: `BuildError`, `InputError`.
         """
         settings = {key: value for key, value in values.items() if key in _SETTINGS}
         named = {key: value for key, value in values.items() if key not in _SETTINGS}
+
+        def asks(event: Event) -> None:
+            if isinstance(event, HumanAsked):
+                how = (
+                    f"`weft answer {run.id} {event.node} ...`"
+                    if run.recorded
+                    else "`FlowRun.answer`"
+                )
+                _logger.warning("%s waits: %s: %s (%s)", run.id, event.node, event.question, how)
+
+        settings["listeners"] = (*settings.get("listeners", ()), asks)
         run = self.start({**(inputs or {}), **named}, **settings)
         return await run.wait()
 
