@@ -22,6 +22,15 @@ OURS = ("weft", "weft_timeout", "asyncio")
 METRICS = {"median_ms", "p10_ms", "p90_ms", "cpu_ms", "build_ms", "rounds"}
 
 
+@pytest.fixture(autouse=True)
+def _no_collection(monkeypatch):
+    """What a worker of thousands of tests has in memory is not searched before each sample, and
+    stays frozen for the tests that follow.
+    """
+    for name in ("collect", "freeze", "unfreeze"):
+        monkeypatch.setattr(f"gc.{name}", lambda: 0)
+
+
 def rows_of(case: Case) -> list[Row]:
     return timing_rows(asyncio.run(measure(case, OURS, ONE_ROUND)))
 
