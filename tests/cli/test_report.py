@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,16 @@ def test_the_document_of_the_brief() -> None:
     assert timings["shares"][0]["doing"] == "slot"
     assert timings["advice"]["speed_up"] == "summary/small"
     assert timings["advice"]["saves_s"] == pytest.approx(2.5)
+
+
+def test_where_no_slots_are_limited_more_of_them_save_nothing() -> None:
+    events = brief_run()
+    begun = next(event for event in events if isinstance(event, RunStarted))
+    free = [replace(begun, limits={}) if event is begun else event for event in events]
+    assert "more slots may save it" in reported(events)
+    shown = reported(free)
+    assert "waits to be started" in shown
+    assert "slot" not in shown
 
 
 def test_a_long_report_is_cut_and_says_so() -> None:

@@ -87,6 +87,8 @@ def advice(trace: Trace, found: Sequence[Share]) -> Iterator[str]:
         )
     for share in found:
         if share.doing == "slot" and share.fraction >= WORTH_A_WORD:
+            if not trace.limits:
+                continue  # none was taken: it is the time in which weft starts a node
             limit = trace.limits.get(share.target)
             of = f" of {clean(share.target)!r} (limit {limit})" if limit else ""
             yield f"Waiting for a free slot{of} took {share.fraction:.0%}: more slots may save it."
@@ -172,10 +174,11 @@ def _path(console: Console, trace: Trace, path: Sequence[Segment]) -> None:
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis")
+    waits = _WAITS if trace.limits else {**_WAITS, "slot": "waits to be started"}
     for name, doing, seconds in _steps(path, trace.wall_s * _SHORT):
         fraction = seconds / trace.wall_s
         bar = Text(("█" if doing == "work" else "░") * max(1, round(_BAR * fraction)), "cyan")
-        bar.append("  " + _WAITS[doing] if doing in _WAITS else "", "dim")
+        bar.append("  " + waits[doing] if doing in waits else "", "dim")
         table.add_row(Text("  " + name), duration(seconds), f"{fraction:.0%}", bar)
     console.print(table)
 
