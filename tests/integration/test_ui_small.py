@@ -166,3 +166,13 @@ def test_the_file_of_a_timeline_is_drawn_alike(browser: Any, wide: int) -> None:
         )
     finally:
         context.close()
+
+
+def test_why_a_run_failed_is_read_beside_what_a_person_has_to_say(browser: Any) -> None:
+    journal = MemoryJournal()
+    finished_run(journal)
+    with watched(browser, journal) as seen:
+        seen.run(RUN, ".timeline .row", view="timeline")
+        seen.until("document.querySelector('.unsettled fieldset') !== null")
+        why = seen.page.locator(".reasons")
+        assert why.evaluate("(list) => list.scrollHeight - list.clientHeight") <= 1
