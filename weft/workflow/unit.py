@@ -29,7 +29,7 @@ class Origin:
     tree: Tree
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Unit:
     """A document that can be checked and run.
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
+from weakref import WeakKeyDictionary
 
 from weft.agents.tools.module import is_file
 from weft.core.ports.journal import RunHeader
@@ -16,6 +18,7 @@ from weft.workflow.unit import ONLY_PYTHON, Unit
 
 CODE = "sha256:"
 """How the entry of a file or function begins whose content is not kept."""
+_WRITTEN: Final[WeakKeyDictionary[Unit, str]] = WeakKeyDictionary()
 
 
 class SourceDigests:
@@ -73,15 +76,22 @@ def sources_of(unit: Unit, digests: SourceDigests) -> dict[str, str]:
     """
     texts: dict[str, str] = {}
     for included in unit.everything():
-        origin = included.origin
-        text = to_yaml(included.document) if origin is None else origin.source.text
-        texts[_free(_place(included, unit.root), texts)] = text
+        texts[_free(_place(included, unit.root), texts)] = _text(included)
         for step in included.document.nodes.values():
             identity_of(step, included, digests)
     for name, digest in sorted(digests.found.items()):
         if digest is not None:
             texts[name] = CODE + digest
     return texts
+
+
+def _text(unit: Unit) -> str:
+    """The document of `unit` as it was read; one that was made in Python is written once."""
+    if unit.origin is not None:
+        return unit.origin.source.text
+    if unit not in _WRITTEN:
+        _WRITTEN[unit] = to_yaml(unit.document)
+    return _WRITTEN[unit]
 
 
 def _function_name(unit: Unit, reference: str) -> str:
