@@ -12,6 +12,7 @@ from weft.serving.openai.chunk import Delta as WireDelta
 from weft.serving.openai.drafted import speculated
 from weft.serving.openai.price import Price
 from weft.serving.openai.speech import Speech
+from weft.serving.openai.token_limit import TokenLimit
 from weft.serving.openai.toolcalls import ToolCalls
 from weft.serving.text import FoundCall, Piece, Splitter
 
@@ -32,7 +33,6 @@ class Answer:
     """One answer while it arrives. `take` every payload in order, then ask for the `completion`.
 
     `splitter` finds what the server leaves in the text. `decoder` is what a report calls the way it
-    decodes. `done` is true once the server has said that nothing follows.
     """
 
     def __init__(
@@ -59,7 +59,9 @@ class Answer:
         self._decoder = decoder
         self._drafting: Drafting | None = None
         self._prefilled = False
+        self._tokens = TokenLimit(request.sampling.max_tokens)
         self.done = False
+        self.stopped = False
 
     def take(self, payload: bytes) -> list[Prefilled | Delta]:
         """The events in one event's data.
@@ -89,6 +91,9 @@ class Answer:
         events = self._prefill(chunk.prompt)
         for choice in ours:
             events += self._take(choice)
+            self._tokens.add(choice)
+        if self._finish is None and self._tokens.exceeded:
+            self._finish, self.stopped = "length", True
         return events
 
     def finish(self) -> list[Delta]:
@@ -186,7 +191,7 @@ class Answer:
     def _spent(self) -> Usage:
         wire = self._usage or WireUsage()
         completion = wire.completion_tokens
-        completion = len(self._speech.token_ids) if completion is None else completion
+        completion = self._tokens.tokens if completion is None else completion
         details = wire.prompt_tokens_details
         cached = (details.cached_tokens or 0) if details else 0
         money = self._price.money(wire.prompt_tokens, completion, cached) if self._price else 0.0

@@ -139,6 +139,8 @@ class OpenAIModel:
                 async for payload in payloads:
                     for event in answer.take(payload):
                         yield event
+                    if answer.stopped:
+                        break
                     if answer.done:
                         await _drain(payloads)
                         break
