@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.core.errors import ReasoningError
+from weft.core.generated_text import is_blank, without_thought
 from weft.engine import Inputs, NodeContext, Work
 from weft.engine.followed import followed
 from weft.reasoning.question import Question
@@ -32,7 +33,7 @@ class Answering:
         return answering
 
     def _answered(self, thought: Thought) -> Thought:
-        if thought.answer.strip():
+        if not is_blank(without_thought(thought.answer)):
             return thought
         why = f": {thought.why}" if thought.why else ""
         raise ReasoningError(f"{self.name} came to an empty answer{why}", hint=SPENT)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from weft.core.errors import ModelOutputError, ModelRequestError
+from weft.core.generated_text import unfenced
 from weft.core.values import JsonSchema
 from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema, misfit_async
+
+_HINT: Final = "try `retry`; servers with structured output hold a model to its schema"
 
 
 def check_schema(schema: JsonSchema) -> None:
@@ -18,18 +21,19 @@ def check_schema(schema: JsonSchema) -> None:
         raise ModelRequestError(f"the output schema is wrong: {error}") from None
 
 
-async def parse_output(text: str, schema: JsonSchema) -> Any:
-    """The value that `text` spells, which fits `schema`.
+async def parse_output(text: str, schema: JsonSchema, *, cut_off: bool = False) -> Any:
+    """The value that `text` spells, in a code fence or not, which fits `schema`.
+
+    `cut_off`: the model had more to say, which is then the remedy.
 
     Raises: `ModelOutputError` when it does not parse or fit, `ModelRequestError` when the schema
     cannot be used.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = json.loads(unfenced(text), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise ModelOutputError(
-            f"the output is not JSON: {error}", hint="a larger max_tokens helps when it was cut off"
-        ) from None
+        hint = "raise max_tokens: the output was cut off" if cut_off else _HINT
+        raise ModelOutputError(f"the output is not JSON: {error}", hint=hint) from None
     try:
         wrong = await misfit_async(value, schema)
     except SchemaRefused as error:

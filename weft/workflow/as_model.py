@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 
 from weft.core.errors import ModelUnavailable
-from weft.core.events import Event, Listener, NodeFinished
+from weft.core.events import Event, Listener, NodeFinished, NodeRerouted
 from weft.core.ports import (
     Capabilities,
     ModelClient,
@@ -17,8 +17,8 @@ from weft.core.ports import (
     ReasoningDelta,
     TextDelta,
 )
-from weft.core.values import Completion
-from weft.workflow.chat_answer import Speech, answer_of, as_text, speaker_of
+from weft.core.values import Completion, FinishReason
+from weft.workflow.chat_answer import Speech, answer_of, as_text, speaker_of, writers_of
 from weft.workflow.chat_inputs import ChatInputs
 from weft.workflow.chat_only import check_chat_only
 from weft.workflow.flow import Flow
@@ -43,8 +43,9 @@ class FlowModel:
 
     The chat fills inputs as `ChatInputs` says; others come from `extra["inputs"]` or have defaults.
     The answer is the output `answer` or `text`, or the only one; where it is exactly what one model
-    node writes, it is streamed as it is written. `progress` tells, as reasoning, which nodes have
-    ended. Secrets do not leave: the answer has marks in their place. Of the sampling only the seed
+    node writes, it is streamed as it is written. Where a model node that it is made of is
+    partial, the finish reason is "length". `progress` tells, as reasoning, which nodes have ended.
+    Secrets do not leave: the answer has marks in their place. Of the sampling only the seed
     counts: the workflow says how its models sample.
 
     `models` are shared by all runs and closed by whoever gives them. `heard_by` makes a further
@@ -73,6 +74,7 @@ class FlowModel:
         self.inputs = ChatInputs(flow.document)
         self._answer = answer_of(flow.document)
         self._speaker = speaker_of(flow.document)
+        self._writers = writers_of(flow.document)
         self._runs = HeardRuns()
 
     @property
@@ -95,11 +97,14 @@ class FlowModel:
         reasoning = ""
         inputs = self.inputs.of(request.messages, request.extra.get("inputs"))
         checked = await checked_inputs(self._flow.document, inputs)
+        writers = set(self._writers)
         async with self._runs.start(lambda on: self._start(request, checked, on)) as heard:
             async for event in heard.events():
                 if self._progress and (line := self._line(event)):
                     reasoning += line
                     yield ReasoningDelta(line)
+                if isinstance(event, NodeRerouted) and event.node in writers:
+                    writers.add(event.to)
                 if text := speech.heard(event):
                     yield TextDelta(text)
             if heard.cancelled:
@@ -108,7 +113,10 @@ class FlowModel:
             if text := speech.rest(answer):
                 yield TextDelta(text)
             usage = heard.result.usage
-        yield Completion(answer, usage=usage, model=self.model, reasoning=reasoning)
+            ends = [heard.result.outcomes.get(node) for node in writers]
+        cut_off = any(end is not None and end.partial for end in ends)
+        finish: FinishReason = "length" if cut_off else "stop"
+        yield Completion(answer, finish, usage=usage, model=self.model, reasoning=reasoning)
 
     async def aclose(self) -> None:
         await self._runs.aclose()

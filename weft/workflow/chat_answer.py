@@ -12,7 +12,7 @@ from weft.core.ids import NodeId
 from weft.workflow.document import Document
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.document.step import Step
-from weft.workflow.expressions import template
+from weft.workflow.expressions import template, value_template
 
 _ANSWERS = ("answer", "text")
 
@@ -29,6 +29,15 @@ def as_text(value: object) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, default=jsonable, ensure_ascii=False)
+
+
+def writers_of(document: Document) -> frozenset[NodeId]:
+    """The model nodes whose values the answer is made of."""
+    name = answer_of(document)
+    outputs = document.outputs if name is None else {name: document.outputs[name]}
+    names = {used for value in outputs.values() for used in value_template(value).names}
+    nodes = document.nodes
+    return frozenset(NodeId(name) for name in names if isinstance(nodes.get(name), ModelNode))
 
 
 def speaker_of(document: Document) -> NodeId | None:

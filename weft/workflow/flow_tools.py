@@ -68,8 +68,9 @@ class FlowTools:
         return None
 
     def resource(self, name: str) -> str | None:
-        """The class of slots that a call of the tool takes."""
-        return self._toolset.resource(self.unit, self.written[name])
+        """The class of slots that a call of the tool takes; a tool that is not there takes none."""
+        written = self.written.get(name)
+        return None if written is None else self._toolset.resource(self.unit, written)
 
     async def aclose(self) -> None:
         """End the servers that were started."""

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from weft.core.errors import ModelOutputError
+from weft.core.generated_text import unfenced
 from weft.core.values import JsonSchema
 from weft.workflow.values import violation, violation_async
 
@@ -37,9 +38,12 @@ def _refuse(why: str | None) -> None:
 
 
 def read_json(text: str, what: str, *, cut_off: bool = False) -> Any:
-    """The JSON value in `text`, which is `what` in words. Raises: `ModelOutputError`."""
+    """The JSON value that `text` is, in a code fence or not; `what` it is in words.
+
+    Raises: `ModelOutputError`.
+    """
     try:
-        return json.loads(text)
+        return json.loads(unfenced(text))
     except (ValueError, RecursionError) as error:
         hint = "raise `max_tokens`: the answer was cut off" if cut_off else "try `retry`"
         raise ModelOutputError(f"{what} is not JSON: {error}", hint=hint) from error

@@ -164,11 +164,21 @@ def test_without_a_result_or_with_a_schema_it_fails() -> None:
 def test_an_answer_that_goes_round_in_circles_is_ended_and_corrected_once(agent: str) -> None:
     circles = Reply("Answer: It is tea. " + "Tea is the cheaper one of the two drinks. " * 900)
     talked = talk(agent, [circles], max_tokens=50_000)
-    assert len(talked.requests) == (3 if agent == "parallel-react" else 2)
+    assert len(talked.requests) == 2
     assert "it repeats itself" in talked.reason
     streamed = [event for event in talked.events if isinstance(event, NodeStreamed)]
     assert sum(len(event.text) for event in streamed) < 1_000
     assert "the answer is ended: it repeats itself" in talked.logs
+
+
+@pytest.mark.parametrize("lead", ["Answer: ", ""])
+@pytest.mark.parametrize("agent", ["react", "divide", "parallel-react"])
+def test_a_circle_that_ends_in_a_blank_is_no_answer_either(agent: str, lead: str) -> None:
+    circles = [f"{lead}{'again and again. ' * most}" for most in (900, 14)]
+    for circle in circles:
+        talked = talk(agent, [circle], max_tokens=50_000, rounds=1)
+        assert talked.result.status == "failed"
+        assert len(talked.requests) <= 3
 
 
 def test_an_answer_that_was_cut_off_is_no_answer() -> None:

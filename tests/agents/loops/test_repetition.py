@@ -45,6 +45,13 @@ def test_circles_are_found_wherever_they_begin_and_end(unit: str) -> None:
         assert repeats_itself(said[:end])
 
 
+@pytest.mark.parametrize("unit", ["again and again. ", "\nha ha ha ha. \n", "no, "])
+def test_blanks_around_the_text_decide_nothing(unit: str) -> None:
+    for times in range(4, 80):
+        said = unit * times
+        assert repeats_itself(said) == repeats_itself(said.strip())
+
+
 def test_a_sentence_that_only_counts_on_goes_round_in_circles() -> None:
     said = "".join(f"{number}. London, Lyon, Rome, Paris, Milan, " for number in range(1, 60))
     assert not repeats_itself(said[:250])

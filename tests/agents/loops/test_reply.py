@@ -14,6 +14,7 @@ from weft.agents.loops.form import Form
 from weft.agents.loops.reply import Reply, Wanted, read_reply
 from weft.core.errors import ModelOutputError
 from weft.core.fakes import FakeTools
+from weft.core.generated_text import is_blank
 from weft.core.values import Completion, Usage
 
 TOOLS = FakeTools(price=len).specs()
@@ -80,7 +81,7 @@ def test_labels(text: str, form: Form, reply: Reply) -> None:
     assert read(text, form) == reply
 
 
-@given(st.text(min_size=1).map(str.strip).filter(bool))
+@given(st.text(min_size=1).map(str.strip).filter(lambda text: not is_blank(text)))
 def test_no_text_of_an_answer_is_ever_cut(answer: str) -> None:
     assert read(f"Thought: so\nAnswer: {answer}", JOIN).answer == answer
     assert read(says(answer=answer), JOIN).answer == answer

@@ -163,14 +163,32 @@ def test_no_done_is_needed_after_a_finish_reason(endpoints: EndpointServer) -> N
     assert ask(endpoints.add(says("all of it", done=False))).text == "all of it"
 
 
-def test_no_finish_reason_is_needed_before_done(endpoints: EndpointServer) -> None:
+def test_an_answer_of_which_nobody_says_that_it_is_complete_is_cut_off(
+    endpoints: EndpointServer,
+) -> None:
     answer = ask(endpoints.add(Script([chunk({"content": "x"})])))
-    assert (answer.text, answer.finish_reason) == ("x", "stop")
+    assert (answer.text, answer.finish_reason) == ("x", "length")
+    call = {"index": 0, "id": "a", "function": {"name": "now", "arguments": "{}"}}
+    called = ask(endpoints.add(Script([chunk({"tool_calls": [call]})])))
+    assert (len(called.tool_calls), called.finish_reason) == (1, "tool_calls")
+
+
+def test_an_unknown_finish_reason_is_complete_and_logged(
+    endpoints: EndpointServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "weft"):
+        assert ask(endpoints.add(says("x", finish="banana"))).finish_reason == "stop"
+        ask(endpoints.add(says("x", finish="eos_token")))
+        ask(endpoints.add(Script([chunk({"content": "x"})])))
+    assert [record.getMessage() for record in caplog.records] == [
+        "scripted ended its answer for 'banana': it is complete",
+        "scripted did not say why its answer ended: it is cut off",
+    ]
 
 
 @pytest.mark.parametrize(
     ("told", "understood"),
-    [("stop", "stop"), ("length", "length"), ("eos", "stop"), ("", "stop")],
+    [("stop", "stop"), ("length", "length"), ("eos", "stop"), ("", "length")],
 )
 def test_finish_reasons(endpoints: EndpointServer, told: str, understood: str) -> None:
     assert ask(endpoints.add(says("x", finish=told))).finish_reason == understood

@@ -18,7 +18,7 @@ from weft.agents.loops.prompts.system import system
 from weft.agents.loops.prompts.turns import NO_TEXT, STOP, correction, results
 from weft.agents.loops.reply import Reply, read_reply
 from weft.agents.loops.shown import BRIEF_CHARS, RESULT_CHARS, shown_all
-from weft.agents.loops.turn import ask, gave_up, ready
+from weft.agents.loops.turn import ask, gave_up, is_costly, ready
 from weft.core.errors import ModelOutputError
 from weft.core.ports import Capabilities, ModelClient, ModelRequest, Sampling
 from weft.core.values import Completion, Message
@@ -96,8 +96,7 @@ class Dialogue:
                 return await asyncio.to_thread(read_reply, completion, form)
             except ModelOutputError as error:
                 problem = str(error)
-            # What is long and leads nowhere is corrected once: it costs all the tokens there are.
-            if asked > 1 and completion.finish_reason in ("length", "error"):
+            if asked > 1 and is_costly(completion):
                 break
             context.log(f"the reply cannot be used: {problem}")
             self.tell(correction(problem, form, constrained=self._constrained))

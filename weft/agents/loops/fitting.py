@@ -10,6 +10,7 @@ from typing import Any
 from weft.agents.loops.excerpt import text_of
 from weft.agents.loops.written import decoded
 from weft.core.errors import BuildError, ModelOutputError
+from weft.core.generated_text import is_blank
 from weft.core.values import JsonSchema
 from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema, misfit
 
@@ -31,7 +32,7 @@ def fitted(written: Any, schema: JsonSchema | None) -> Any:
     """
     if schema is None:
         text = text_of(written).strip()
-        if not text:
+        if is_blank(text):
             raise ModelOutputError("the answer is empty")
         return text
     wrong = _misfit(written, schema)

@@ -24,7 +24,7 @@ from weft.agents.loops.prompts.turns import LAST, NO_TEXT, left_out
 from weft.agents.loops.repeats import Repeats
 from weft.agents.loops.repetition import repeats_itself
 from weft.agents.loops.shown import BRIEF_CHARS, RESULT_CHARS, came_to
-from weft.agents.loops.turn import ModelGaveUp, ask, gave_up, ready
+from weft.agents.loops.turn import ModelGaveUp, ask, gave_up, is_costly, ready
 from weft.agents.loops.written import decoded
 from weft.core.errors import CapabilityError, ModelOutputError
 from weft.core.events import Outcome
@@ -113,7 +113,7 @@ class _Talk:
 
         Raises: `AgentError` when the model cannot be asked, or writes nothing that can be used.
         """
-        for _ in range(1 + CORRECTIONS):
+        for asked in range(1, 2 + CORRECTIONS):
             completion = await self._asked(context, final)
             if completion.tool_calls and not final:
                 return _Turn(completion.text, completion.tool_calls)
@@ -123,11 +123,13 @@ class _Talk:
                 return _Turn(completion.text, value=value)
             except ModelOutputError as error:
                 problem = str(error)
+            if asked > 1 and is_costly(completion):
+                break
             context.log(f"the reply cannot be used: {problem}")
             final = final or bool(completion.text.strip())  # it has begun to answer
             wanted = unusable(problem, self._schema if final else None, final=final)
             self._conversation.say(Message("user", wanted))
-        raise gave_up(context, completion, problem, 1 + CORRECTIONS)
+        raise gave_up(context, completion, problem, asked)
 
     async def _asked(self, context: NodeContext, final: bool) -> Completion:
         self._conversation.fit(context.log)
@@ -190,7 +192,7 @@ def _content(outcome: Outcome, chars: int, notes: Sequence[str]) -> str:
 def _value(completion: Completion, schema: JsonSchema | None) -> Any:
     if completion.tool_calls:
         raise ModelOutputError("no call can be made any more")
-    if repeats_itself(completion.text.strip()):
+    if repeats_itself(completion.text):
         raise ModelOutputError("it repeats itself", hint="say each thing once, and then end")
     if completion.finish_reason == "length":
         raise ModelOutputError(

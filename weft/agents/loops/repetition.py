@@ -22,8 +22,10 @@ def repeats_itself(text: str) -> bool:
 
     A sentence counts from its fourth time, something shorter from its eighth and from 200
     characters: short answers may well repeat. A sentence that only counts on, as in "7. the same,
-    8. the same", counts from its eighth time.
+    8. the same", counts from its eighth time. Blank space around the text does not count: a text
+    is judged alike while it streams and when it is read.
     """
+    text = text.strip()
     return _unit(text) is not None or _counts_on(text)
 
 

@@ -17,6 +17,7 @@ from weft.agents.loops.labels import Labelled, labelled
 from weft.agents.loops.repetition import repeats_itself
 from weft.agents.loops.written import decoded, first_json, object_with
 from weft.core.errors import ModelOutputError
+from weft.core.generated_text import is_blank
 from weft.core.values import Completion
 
 _NAMES: Final = ("name", "tool")
@@ -69,7 +70,7 @@ def read_reply(completion: Completion, form: Form) -> Reply:
 
 
 def _read(text: str, form: Form, cut_off: bool) -> Reply:
-    if not text:
+    if is_blank(text):
         raise ModelOutputError("it was empty")
     found = labelled(text)
     if found is None or text.startswith(("{", "```")):

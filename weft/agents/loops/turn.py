@@ -139,6 +139,11 @@ def situated(request: ModelRequest, context: NodeContext) -> ModelRequest:
     )
 
 
+def is_costly(completion: Completion) -> bool:
+    """Whether an unusable reply is corrected only once: it was long, and led nowhere."""
+    return completion.finish_reason in ("length", "error")
+
+
 def gave_up(context: NodeContext, last: Completion, problem: str, times: int) -> ModelGaveUp:
     """The error of a model that wrote nothing usable so many `times` in a row."""
     cut_off = last.finish_reason == "length"

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Any, Final, NoReturn
 
 from weft.core.errors import ModelOutputError
+from weft.core.generated_text import unfenced
 
 _ATTEMPTS: Final = 20
 
@@ -23,11 +24,8 @@ def decoded(text: str, what: str) -> Any:
 
     Raises: `ModelOutputError`, which calls it `what`.
     """
-    plain = text.strip()
-    if plain.startswith("```") and plain.endswith("```"):
-        plain = _unfenced(plain[:-3])
     try:
-        return _DECODER.decode(plain)
+        return _DECODER.decode(unfenced(text).strip())
     except (ValueError, RecursionError) as error:
         raise ModelOutputError(f"{what} is not JSON: {error}") from None
 
@@ -37,7 +35,7 @@ def first_json(text: str) -> Any:
 
     Raises: `ModelOutputError`, also when another object follows.
     """
-    plain = _unfenced(text.strip())
+    plain = text.strip().removeprefix("```json").removeprefix("```").strip()
     try:
         value, end = _DECODER.raw_decode(plain)
     except (ValueError, RecursionError) as error:
@@ -61,7 +59,3 @@ def object_with(keys: Collection[str], text: str) -> dict[str, Any] | None:
         if any(key in value for key in keys):
             return dict(value)
     return None
-
-
-def _unfenced(text: str) -> str:
-    return text.removeprefix("```json").removeprefix("```").strip()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from weft.core.events import Outcome
+from weft.core.generated_text import is_blank, without_thought
 from weft.core.values import Completion
 from weft.reasoning.thread.chat_call import Spent
-
-_REASONED: Final = re.compile(r"\A.*</think>|\A\s*<think>.*", re.DOTALL)
-"""Templates may have written the opening tag, so that an answer only has the closing one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,8 @@ def said(outcome: Outcome, spent: Spent, lead: str = "") -> Said:
 
 
 def _answer(lead: str, text: str) -> str:
-    return _REASONED.sub("", lead + text).strip() if text else ""
+    answer = without_thought(lead + text).strip() if text else ""
+    return "" if is_blank(answer) else answer
 
 
 def _why_nothing(completion: Completion) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from pydantic import ValidationError
 
 from weft.core.errors import ModelOutputError, ModelRequestError, ModelUnavailable
@@ -16,7 +18,11 @@ from weft.serving.openai.token_limit import TokenLimit
 from weft.serving.openai.toolcalls import ToolCalls
 from weft.serving.text import FoundCall, Piece, Splitter
 
+_logger = logging.getLogger("weft")
 _DONE = b"[DONE]"
+_WRONG_URL = "does base_url point at an OpenAI-compatible server?"
+_COMPLETE = frozenset({"stop", "tool_calls", "function_call", "eos", "eos_token", "stop_sequence"})
+"""What servers call an answer that the model itself ended: also in TGI's words."""
 _NOTHING = WireDelta()
 
 
@@ -59,6 +65,7 @@ class Answer:
         self._decoder = decoder
         self._drafting: Drafting | None = None
         self._prefilled = False
+        self._begun = False
         self._tokens = TokenLimit(request.sampling.max_tokens)
         self.done = False
         self.stopped = False
@@ -76,10 +83,9 @@ class Answer:
         try:
             chunk = Chunk.model_validate_json(payload)
         except ValidationError as error:
-            raise ModelUnavailable(
-                f"the server sent what is no answer: {error.errors()[0]['msg']}",
-                hint="does base_url point at an OpenAI-compatible server?",
-            ) from None
+            what = f"the server sent what is no answer: {error.errors()[0]['msg']}"
+            raise ModelUnavailable(what, hint=_WRONG_URL) from None
+        self._begun = True
         if chunk.error:
             raise StreamError(chunk.error)
         self._model = chunk.model or self._model
@@ -101,6 +107,8 @@ class Answer:
 
         Raises: `ModelUnavailable` when it ended without saying that the answer is complete.
         """
+        if not self._begun:
+            raise ModelUnavailable("the server answered, but not with an answer", hint=_WRONG_URL)
         if self._finish is None and not self.done:
             raise ModelUnavailable("the stream ended before the answer was complete")
         return [*self._deltas(self._speech.end()), *self._calls.finish()]
@@ -174,7 +182,14 @@ class Answer:
                 raise ModelRequestError("the server's content filter stopped the answer")
             case "length":
                 return "length"
-            case _:
+            case None if not calls:
+                _logger.info("%s did not say why its answer ended: it is cut off", self._model)
+                return "length"
+            case reason:
+                if reason is not None and reason not in _COMPLETE:
+                    _logger.info(
+                        "%s ended its answer for %.40r: it is complete", self._model, reason
+                    )
                 return "tool_calls" if calls else "stop"
 
     def _stopped_by(self) -> str | int | None:

@@ -148,7 +148,8 @@ class OpenAIModel:
                 yield delta
             completion = answer.completion()
             if request.schema is not None and not completion.tool_calls:
-                await parse_output(completion.text, request.schema)
+                cut_off = completion.finish_reason == "length"
+                await parse_output(completion.text, request.schema, cut_off=cut_off)
             yield completion
 
     async def metrics(self) -> ServerMetrics:

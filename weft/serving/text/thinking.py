@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from weft.core.ports.model import ReasoningDelta, TextDelta
 from weft.serving.text.partial import partial
 
 _OPEN, _CLOSE = "<think>", "</think>"
+_TAG = re.compile(f"{_OPEN}|{_CLOSE}")
 _MOST_BLANKS = 64
 
 
@@ -15,14 +17,16 @@ class Thinking:
     """Feed it an answer's text in pieces of any size.
 
     Reasoning is only looked for at the beginning; `opened` says that the prompt has begun it, so
-    that its first tag may be missing. Blank space right after a tag belongs to the tag. Reasoning
-    that never ends is reasoning.
+    that its first tag may be missing. Where that is not said and the first tag is missing all the
+    same, text before a closing tag is reasoning: it is held back until a tag, or the end. Blank
+    space right after a tag belongs to the tag. Reasoning that never ends is reasoning.
     """
 
     def __init__(self, *, opened: bool) -> None:
         self._opened = opened
-        self._state: Literal["start", "thinking", "answer"] = "start"
+        self._state: Literal["start", "undecided", "thinking", "answer"] = "start"
         self._held = ""
+        self._undecided: list[str] = []
         self._trim = False
 
     @property
@@ -33,7 +37,7 @@ class Thinking:
     @property
     def holding(self) -> bool:
         """True while some text waits for more of it."""
-        return bool(self._held)
+        return bool(self._held or self._undecided)
 
     def feed(self, text: str) -> list[TextDelta | ReasoningDelta]:
         """What `text` adds."""
@@ -41,6 +45,8 @@ class Thinking:
         found: list[TextDelta | ReasoningDelta] = []
         if self._state == "start":
             text = self._begin(text)
+        if self._state == "undecided":
+            text = self._wait(text)
         if self._state == "thinking":
             text = self._think(text, found)
         if self._state == "answer" and (text := self._trimmed(text)):
@@ -49,7 +55,8 @@ class Thinking:
 
     def end(self) -> list[TextDelta | ReasoningDelta]:
         """What was held back, now that nothing follows."""
-        text, self._held = self._held, ""
+        text, self._held = "".join((*self._undecided, self._held)), ""
+        self._undecided.clear()
         if not text:
             return []
         reasoning = self.thinking or (self._opened and self._state == "start")
@@ -67,8 +74,24 @@ class Thinking:
         if self._opened:
             self._enter("thinking")
         else:
-            self._state = "answer"
+            self._state = "undecided"
         return text
+
+    def _wait(self, text: str) -> str:
+        """Hold back what may be reasoning or the answer; once it is known, all that was held."""
+        if found := _TAG.search(text):
+            if found[0] == _CLOSE:
+                self._enter("thinking")
+            else:
+                self._state = "answer"
+            text = "".join((*self._undecided, text))
+            self._undecided.clear()
+            return text
+        keep = len(text) - partial(text, (_OPEN, _CLOSE))
+        if keep:
+            self._undecided.append(text[:keep])
+        self._held = text[keep:]
+        return ""
 
     def _think(self, text: str, found: list[TextDelta | ReasoningDelta]) -> str:
         inside, tag, rest = text.partition(_CLOSE)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.core.errors import JoinUnsatisfied, ModelOutputError, WeftError
+from weft.core.errors import Failure, JoinUnsatisfied, ModelOutputError, WeftError
+from weft.core.generated_text import is_blank, without_thought
 from weft.core.ids import item
 from weft.core.ports import (
     Delta,
@@ -18,7 +19,17 @@ from weft.core.ports import (
 )
 from weft.core.values import Completion, Message, ToolSpec
 from weft.engine.kinds import instances
-from weft.engine.node import Grow, Inputs, Node, NodeContext, Policy, Retry, Work, best_effort
+from weft.engine.node import (
+    Grow,
+    Inputs,
+    Node,
+    NodeContext,
+    Partial,
+    Policy,
+    Retry,
+    Work,
+    best_effort,
+)
 from weft.workflow.compile.answered import answered
 from weft.workflow.compile.services import Services
 from weft.workflow.declared_model import adapter_of
@@ -145,12 +156,15 @@ class _Ask:
 
     async def _value(self, completion: Completion, tools: tuple[ToolSpec, ...]) -> Any:
         cut_off = completion.finish_reason == "length"
-        said = completion.text.strip() or completion.tool_calls or self._step.output_schema
-        if not said and not self._step.allow_empty:
+        calls = await _calls(completion, tools, cut_off=cut_off) if tools else []
+        schema = self._step.output_schema
+        empty = not calls and schema is None and is_blank(without_thought(completion.text))
+        if empty and not self._step.allow_empty:
             raise _nothing(completion, cut_off=cut_off)
-        if tools:
-            return {"text": completion.text, "tool_calls": await _calls(completion, tools)}
-        return await parsed_async(completion.text, self._step.output_schema, cut_off=cut_off)
+        if not tools and schema is not None:  # JSON that is complete is all that was asked for
+            return await parsed_async(completion.text, schema, cut_off=cut_off)
+        value = {"text": completion.text, "tool_calls": calls} if tools else completion.text
+        return Partial(value, _cut_off(completion)) if cut_off else value
 
 
 def _sampled(sampling: Sampling) -> str:
@@ -159,11 +173,21 @@ def _sampled(sampling: Sampling) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in values if value is not None)
 
 
+def _cut_off(completion: Completion) -> Failure:
+    """What is missing of an answer that had more to say."""
+    tokens = completion.usage.completion_tokens
+    after = f" after {tokens:,} tokens" if tokens else ""
+    name = completion.model or "the model"
+    hint = "raise `max_tokens`"
+    return ModelOutputError(f"the answer of {name} is cut off{after}", hint=hint).failure()
+
+
 def _nothing(completion: Completion, *, cut_off: bool) -> ModelOutputError:
     """The error of an answer without any text."""
     name = completion.model or "the model"
     if cut_off:
-        what = "its thought took all of its tokens" if completion.reasoning else "it was cut off"
+        thought = completion.reasoning or not is_blank(completion.text)
+        what = "its thought took all of its tokens" if thought else "it was cut off"
         hint = "raise `max_tokens`"
         return ModelOutputError(f"{name} answered nothing: {what}", hint=hint, retryable=False)
     hint = "where that is an answer, say `allow_empty: true`; else try `retry`"
@@ -186,14 +210,17 @@ def _later(left_s: float | None) -> float | None:
     return None if left_s is None else left_s + _GRACE_S
 
 
-async def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Mapping[str, Any]]:
+async def _calls(
+    completion: Completion, tools: tuple[ToolSpec, ...], *, cut_off: bool
+) -> list[Mapping[str, Any]]:
     specs = {spec.name: spec for spec in tools}
     calls: list[Mapping[str, Any]] = []
     for call in completion.tool_calls:
         if call.name not in specs:
             there = ", ".join(specs)
             raise ModelOutputError(f"the model calls {call.name!r}", hint=f"there is: {there}")
-        arguments = read_json(call.arguments or "{}", f"what {call.name} is called with")
+        what = f"what {call.name} is called with"
+        arguments = read_json(call.arguments or "{}", what, cut_off=cut_off)
         why = await violation_async(arguments, specs[call.name].parameters)
         if why is not None:
             raise ModelOutputError(f"the model calls {call.name} wrongly: {why}")

@@ -1,0 +1,59 @@
+"""What is blank, what is a thought, and what a code fence holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.core.generated_text import is_blank, unfenced, without_thought
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n\t", "\u200b\u200b", "\ufeff \u2060", "\u00ad", "\u3000\x00"]
+)
+def test_what_nobody_can_see_is_blank(text: str) -> None:
+    assert is_blank(text)
+
+
+@pytest.mark.parametrize("text", ["0", ".", "\u200b-", "\u200d\U0001f469", "\u4e2d"])
+def test_what_can_be_seen_is_not(text: str) -> None:
+    assert not is_blank(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<think>so</think>42", "42"),
+        ("so</think>42", "42"),
+        ("so</think>", ""),
+        (" <think>so", ""),
+        ("the tag <think> opens", "the tag <think> opens"),
+        ("42", "42"),
+    ],
+)
+def test_the_answer_follows_the_thought(text: str, answer: str) -> None:
+    assert without_thought(text) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ('```json\n{"n": 1}\n```', '{"n": 1}'),
+        ('\n```\n{"n": 1}\n```\n', '{"n": 1}'),
+        ('```JSON {"n": 1}```', '{"n": 1}'),
+        ('```json\n{"n": "```"}\n```', '{"n": "```"}'),
+        ("Sure!\n```json\n1\n```", "Sure!\n```json\n1\n```"),
+        ('```json\n{"n": 1', '```json\n{"n": 1'),
+        ("```", "```"),
+        ("`````", "`````"),
+        ("``````", ""),
+        (" 1 ", " 1 "),
+    ],
+)
+def test_one_code_fence_is_taken_off(text: str, inside: str) -> None:
+    assert unfenced(text) == inside
+
+
+def test_long_texts_take_linear_time() -> None:
+    blanks = " " * 1_000_000
+    assert unfenced(f"```{blanks}```") == ""
+    assert without_thought(f"{blanks}</think{blanks}") == f"{blanks}</think{blanks}"

@@ -1,0 +1,34 @@
+"""Text that a model wrote: is it blank, where does its thought end, which JSON does it hold?"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+_INVISIBLE: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
+_FENCE: Final = "```"
+_REASONED: Final = re.compile(r"\A.*</think>|\A\s*<think>.*", re.DOTALL)
+"""Templates may have written the opening tag, so that an answer only has the closing one."""
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of `text` can be seen: white space, zero-width and control characters."""
+    return all(unicodedata.category(char) in _INVISIBLE for char in text)
+
+
+def without_thought(text: str) -> str:
+    """`text` without the `<think>` thought before the answer, which may have no opening tag.
+
+    A thought that never ends is nothing but thought.
+    """
+    return _REASONED.sub("", text)
+
+
+def unfenced(text: str) -> str:
+    """What the one code fence holds that `text` consists of; else `text` as it is."""
+    plain = text.strip()
+    if len(plain) < 2 * len(_FENCE) or not (plain.startswith(_FENCE) and plain.endswith(_FENCE)):
+        return text
+    inside = plain[len(_FENCE) : -len(_FENCE)]
+    return inside[4:].strip() if inside[:4].lower() == "json" else inside.strip()
