@@ -34,7 +34,7 @@ titles = flow.model(
     "Write a short title for the magazine.\n",
     samples=6,
     temperature=0.7,
-    max_tokens=16,
+    max_tokens=40,
     stop=["\n"],
 )
 title = flow.reduce(most_telling, titles, keywords=words)

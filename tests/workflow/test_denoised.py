@@ -65,7 +65,7 @@ def reported(trace: Trace) -> str:
 
 def test_a_node_streams_by_blocks_and_reports_forwards(weights: Path) -> None:
     result, trace, events = run(flow(weights, FAST))
-    assert result.status == "succeeded"
+    assert result.status == "partial"  # a model of random weights writes no end
     (event,) = [event for event in events if isinstance(event, NodeDenoised)]
     told = event.denoised
     assert (event.node, told.method, told.kept, told.lossless) == ("a", "threshold", 20, False)

@@ -81,7 +81,7 @@ def run(flow: weft.Flow, **given: Any) -> tuple[FlowResult, str]:
 
 def test_a_function_reads_each_block_before_it_is_shown(tmp_path: Path, weights: Path) -> None:
     plain, _ = run(flow(tmp_path, weights, "./guard.py:never"))
-    assert plain.status == "succeeded"
+    assert plain.status == "partial"  # a model of random weights writes no end
     refused, shown = run(flow(tmp_path, weights, "./guard.py:second"))
     failure = refused.outcomes[NodeId("a")].failure
     assert failure is not None

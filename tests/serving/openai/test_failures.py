@@ -189,12 +189,6 @@ def test_nonsense_in_a_stream(endpoints: EndpointServer, event: str) -> None:
         ask(endpoints.add(Script([chunk({"content": "x"}), event])))
 
 
-def test_a_page_that_is_no_stream(endpoints: EndpointServer) -> None:
-    script = Script(plain="<html>welcome</html>", headers={"content-type": "text/html"})
-    with pytest.raises(ModelUnavailable, match="before the answer was complete"):
-        ask(endpoints.add(script))
-
-
 def test_a_request_that_is_no_json(endpoints: EndpointServer) -> None:
     endpoint = endpoints.add(says("x"))
     with pytest.raises(ModelRequestError, match="cannot be sent"):
@@ -238,6 +232,25 @@ def test_a_base_url_that_is_none(url: str) -> None:
     with pytest.raises(ValueError, match="base_url") as raised:
         OpenAIModel(url, "m")
     assert "u:p" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        Script(plain="<html>Welcome</html>", headers={"content-type": "text/html"}),
+        Script(plain="Not here", headers={"content-type": "text/plain"}),
+        Script(plain="[]"),
+        Script(["<html>"]),
+        Script(),
+    ],
+    ids=["page", "text", "json", "event", "nothing"],
+)
+def test_what_is_no_answer_at_all_may_come_of_a_wrong_base_url(
+    endpoints: EndpointServer, script: Script
+) -> None:
+    with pytest.raises(ModelUnavailable) as raised:
+        ask(endpoints.add(script))
+    assert raised.value.hint == "does base_url point at an OpenAI-compatible server?"
 
 
 BIG = "x" * 100_000
