@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from weft.core.ports.journal import Journal
     from weft.workflow import Flow, FlowResult, Models
     from weft.workflow.document.settings import Durability
+    from weft.workflow.runs.story import Story
 
 _BY_STATUS = {
     "succeeded": ExitCode.SUCCEEDED,
@@ -313,13 +314,19 @@ class Session:
         if self._wishes.silent and code is ExitCode.SUCCEEDED:
             return
         if self._wishes.as_json:
+            from weft.cli.runs.effects import unsettled_data
+
             text = document(
                 self._trace,
                 result.outputs,
                 result.missing,
                 code,
                 serial_wall_s=self.serial_wall_s,
-                more={**self._earlier(), **(self._report.keys() if self._report else {})},
+                more={
+                    **self._earlier(),
+                    "unsettled": unsettled_data(self._story(), result.unsettled),
+                    **(self._report.keys() if self._report else {}),
+                },
             )
             sys.stdout.write(text + "\n")
         elif self._wishes.quiet:
@@ -344,6 +351,18 @@ class Session:
         """What the JSON document tells of the record that the run goes on with."""
         recalled = {"nodes": self._trace.recalled, "calls": self._recalled_calls}
         return {"parts": self._trace.parts, "recalled": recalled}
+
+    def _story(self) -> Story | None:
+        """What is recorded of the run, if a journal has it and can be read."""
+        if self._record is None or self._journal is None:
+            return None
+        from weft.workflow.runs.story import story_of
+
+        try:
+            return story_of(self._journal, self._record)
+        except StoreError as error:
+            self._warn(error.message)
+            return None
 
     def _correctable(self, mistake: InputError) -> InputError:
         """An answer that does not fit, and how to give another where the run is recorded."""

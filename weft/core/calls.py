@@ -25,6 +25,8 @@ class ToolCalled:
     """The intent: written before the tool is called, and before it is called where that matters.
 
     `key` is the same whenever this call is repeated, in a later attempt or in a resumed run.
+    `stands_for`: this call is not made, since a person says that the call `NODE@CALL` was carried
+    out: the same one, or one that was made in its place with other arguments.
     """
 
     node: NodeId
@@ -35,6 +37,7 @@ class ToolCalled:
     effect: Effect
     key: str
     at_s: float
+    stands_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)

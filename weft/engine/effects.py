@@ -6,6 +6,7 @@ starts another in its place. Knows no tool: what makes such a call reports it.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from weft.core.ids import NodeId, in_any_attempt
 from weft.engine.place import PLACE, Place
 from weft.engine.state import NodeState, Phase
 
-EffectEnd = Literal["unknown", "done", "repeated"]
+EffectEnd = Literal["unknown", "done", "repeated", "lost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class UnsettledEffect:
 
     `end` is "done" where the call was carried out, but its result cannot be used, and "repeated"
     where it was not made: another one had been made in its place, and it would act a second time.
+    "lost": it was not made, since the record has lost calls, and it may have been among them.
     """
 
     node: NodeId
@@ -36,7 +38,8 @@ class UnsettledEffect:
             return f"{self.tool} was carried out by {self.node}, but has no result"
         if self.end == "repeated":
             return f"{self.tool} was not called by {self.node}: it would act a second time"
-        return f"nobody knows whether {self.tool} was carried out by {self.node}"
+        told = f"nobody knows whether {self.tool} was carried out by {self.node}"
+        return f"{told}: the record has lost calls" if self.end == "lost" else told
 
 
 class EffectLedger:
@@ -188,13 +191,25 @@ def refusal(call: UnsettledEffect, why: Failure | None) -> EffectUnknown:
         return carried_out(call.node, f"{call.tool} was carried out, but has no result{because}")
     return EffectUnknown(
         f"nobody knows whether {call.tool} was carried out when it was last called{because}",
-        hint=f"find out, then resume with --confirm {call.node}=done, or {call.node}=repeat",
+        hint=ask_for_word(call.node),
     )
 
 
 def carried_out(node: NodeId, message: str) -> EffectUnknown:
     """A call was made, and what it returned cannot be used."""
-    return EffectUnknown(message, hint=f"resume with --confirm {node}=done:JSON, its result")
+    hint = f"resume with --confirm {word_for(node, 'done:JSON')}, its result"
+    return EffectUnknown(message, hint=hint)
+
+
+def ask_for_word(node: NodeId) -> str:
+    """The hint for a call of `node` that may have been carried out."""
+    done, repeat = word_for(node, "done:JSON"), word_for(node, "repeat")
+    return f"find out, then resume with --confirm {done} (what it returned), or {repeat}"
+
+
+def word_for(where: str, said: str) -> str:
+    """A value of `--confirm`, as a shell takes it."""
+    return shlex.quote(f"{in_any_attempt(NodeId(where))}={said}")
 
 
 def is_unknown(failure: Failure) -> bool:

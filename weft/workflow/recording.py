@@ -26,6 +26,7 @@ from weft.engine.cassette.once import has_acted, stands_open
 from weft.engine.effects import EffectLedger, UnsettledEffect
 from weft.engine.recall import NOTHING, Recall
 from weft.engine.recorder import Recorder
+from weft.validation import misfit
 from weft.workflow.border import BorderModels, RecordingBorder, recorded_models
 from weft.workflow.journals import open_journal
 from weft.workflow.models import ModelSource
@@ -170,6 +171,7 @@ class Recording:
             redactor=self._redactor,
             log=log,
             unsure=past.unsure,
+            misfit=misfit,
         )
         tools.put(RecordingBorder(book))
         return recorded_models(models, book, given)

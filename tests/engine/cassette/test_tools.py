@@ -228,7 +228,7 @@ class TestOnce:
         assert ledger.paid == [3]
         assert not unknown.value.retryable
         assert str(error) in unknown.value.message
-        assert "--confirm pay=done" in str(unknown.value)
+        assert "--confirm pay=done:JSON" in str(unknown.value)
 
     def test_nor_is_an_intent_without_an_end(self) -> None:
         tape = Tape()

@@ -11,7 +11,7 @@ from weft.cli.runs.effects import print_effects
 from weft.cli.text import clean
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal
-from weft.engine.cassette import once_calls
+from weft.workflow.runs.story import story_of
 
 
 def tell_effects(console: Console, journal: Journal, run: RunId, place: str | None) -> None:
@@ -19,8 +19,7 @@ def tell_effects(console: Console, journal: Journal, run: RunId, place: str | No
 
     `place`: what `--journal` said.
     """
-    calls = once_calls(numbered.record for numbered in journal.records(run))
-    print_effects(console, calls, again(run, place))
+    print_effects(console, story_of(journal, run), again(run, place))
 
 
 def tell_resume(

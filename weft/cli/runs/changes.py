@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.cli.text import amount, clean
+from weft.engine.effects import word_for
 from weft.workflow.runs.changed import Changes, NodeChange
 
 _STYLES = {"unchanged": "dim", "changed": "yellow", "new": "green", "gone": "red"}
@@ -46,8 +47,8 @@ def _twice(node: NodeChange) -> str:
     made = f"{clean(node.node)}: {amount(node.acted, 'call')} made that must not be repeated"
     if node.verdict == "gone":
         return f"{made}; the same call of another node would act twice, and needs --confirm there"
-    word = clean(node.pattern)
-    said = f"--confirm '{word}=done' keeps what was done, '{word}=repeat' calls again"
+    done, repeat = (clean(word_for(node.pattern, said)) for said in ("done", "repeat"))
+    said = f"--confirm {done} keeps what was done, {repeat} calls again"
     return f"{made}; with other inputs it would act twice: {said}"
 
 

@@ -9,27 +9,45 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from weft.cli.text import clean, one_line
+from weft.cli.text import amount, clean, listing, one_line
 from weft.cli.values import plain
+from weft.core.calls import ToolCalled
 from weft.core.ids import matches, pattern_of
-from weft.engine.cassette import OnceCall
+from weft.engine.cassette import OnceCall, once_calls
+from weft.engine.effects import UnsettledEffect, word_for
+from weft.workflow.runs.story import Story
+from weft.workflow.runs.unsettled import refused, unsettled
 
 _STYLES = {"done": "green", "not done": "yellow", "unknown": "bold red"}
 _MOST_ROWS = 200
 
 
-def print_effects(console: Console, calls: Sequence[OnceCall], run: str) -> None:
+def print_effects(console: Console, story: Story, run: str) -> None:
     """Every call of a tool whose effect is `once`, and what is known of it. Nothing without any.
 
-    `run`: as `again` names it.
+    Those that a person has to say something of come first, and all of them are shown. `run`: as
+    `again` names it.
     """
-    if not calls:
-        return
+    calls = sorted(once_calls(story.calls), key=lambda call: call.done != "unknown")
+    unknown = [call for call in calls if call.done == "unknown"]
+    if calls:
+        print_calls(console, calls, max(_MOST_ROWS, len(unknown)))
+    if unknown and story.ended is not None and story.ended.status == "succeeded":
+        console.print("the run has succeeded without them: nothing more is asked of you")
+    elif unknown:
+        _ask(console, unknown, run, story.losses.unsure)
+    _tell_refused(console, story)
+    if calls:
+        console.print()
+
+
+def print_calls(console: Console, calls: Sequence[OnceCall], most: int = _MOST_ROWS) -> None:
+    """A table of calls, `most` at most."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("once", "node", "called with"):
         table.add_column(column, no_wrap=column != "called with", overflow="fold")
     table.add_column("its effect", no_wrap=True)
-    for call in calls[:_MOST_ROWS]:
+    for call in calls[:most]:
         table.add_row(
             clean(call.tool),
             Text(clean(call.node)),
@@ -37,20 +55,8 @@ def print_effects(console: Console, calls: Sequence[OnceCall], run: str) -> None
             Text(call.done, _STYLES[call.done]),
         )
     console.print(table)
-    if len(calls) > _MOST_ROWS:
-        console.print(f"… and {len(calls) - _MOST_ROWS:,} more calls; --json has them all")
-    unknown = next((call for call in calls if call.done == "unknown"), None)
-    if unknown is not None:
-        node = clean(unknown.node)
-        console.print(
-            f"find out, then: weft resume {run} --confirm {node}=done, or {node}=repeat",
-            soft_wrap=True,
-        )
-        pattern = clean(pattern_of(unknown.node))
-        alike = [c for c in calls if c.done == "unknown" and matches(pattern, c.node)]
-        if len(alike) > 1:
-            console.print(f"all {len(alike)} at once: --confirm '{pattern}=done'", soft_wrap=True)
-    console.print()
+    if len(calls) > most:
+        console.print(f"… and {len(calls) - most:,} more calls; --json has them all")
 
 
 def effect_data(call: OnceCall) -> dict[str, object]:
@@ -64,3 +70,50 @@ def effect_data(call: OnceCall) -> dict[str, object]:
         "failure": plain(call.failure),
         "at_s": call.at_s,
     }
+
+
+def unsettled_data(
+    story: Story | None, ended: Sequence[UnsettledEffect]
+) -> list[dict[str, object]]:
+    """The calls that a person has to judge, as JSON documents have them.
+
+    Those of the record, if there is one; and of `ended`, what the run ended with, the others.
+    """
+    found: list[dict[str, object]] = []
+    for call in () if story is None else unsettled(story.records):
+        made = call.called.record
+        assert isinstance(made, ToolCalled)
+        about = {"tool": made.tool, "arguments": plain(made.arguments)}
+        found.append({"node": made.node, **about, "end": "done" if call.lost else "unknown"})
+    known = {each["node"] for each in found}
+    for effect in ended:
+        if effect.node not in known:
+            about = {"tool": effect.tool, "arguments": None}
+            found.append({"node": effect.node, **about, "end": effect.end})
+    return found
+
+
+def _ask(console: Console, unknown: Sequence[OnceCall], run: str, unsure: bool) -> None:
+    node = unknown[0].node
+    done, repeat = clean(word_for(node, "done:JSON")), clean(word_for(node, "repeat"))
+    told = f"find out, then: weft resume {run} --confirm {done} (what it returned), or {repeat}"
+    console.print(told, soft_wrap=True)
+    pattern = pattern_of(node)
+    alike = [call for call in unknown if matches(pattern, call.node)]
+    if len(alike) > 1 and not unsure:
+        word = clean(word_for(pattern, "done:JSON"))
+        console.print(f"all {len(alike)} at once: --confirm {word}", soft_wrap=True)
+
+
+def _tell_refused(console: Console, story: Story) -> None:
+    """What is to be said of calls that no record knows, where the record has lost some."""
+    nodes = refused(story)
+    if not nodes:
+        return
+    names = clean(listing([word_for(node, "...") for node in nodes], _MOST_ROWS))
+    count = amount(len(nodes), "node")
+    console.print(
+        f"the record has lost calls, and nobody knows which were begun: {count} made no call "
+        f"now. Find out, and say of each by name: --confirm {names}",
+        soft_wrap=True,
+    )

@@ -14,7 +14,7 @@ from weft.cli.answer import expected
 from weft.cli.report import print_outcomes, print_times
 from weft.cli.rows import rows
 from weft.cli.runs.again import again
-from weft.cli.runs.effects import effect_data, print_effects
+from weft.cli.runs.effects import effect_data, print_effects, unsettled_data
 from weft.cli.runs.listing import STYLES, ago, run_data
 from weft.cli.runs.losses import print_losses
 from weft.cli.text import clean, one_line
@@ -22,7 +22,7 @@ from weft.cli.values import plain
 from weft.core.codec import encode
 from weft.core.events import HumanAsked
 from weft.core.ports.journal import RunSummary
-from weft.engine.cassette import OnceCall, once_calls
+from weft.engine.cassette import once_calls
 from weft.engine.trace import NodeTrace
 from weft.workflow.runs.story import Story
 
@@ -56,7 +56,7 @@ def print_run(
     console.print()
     print_outcomes(console, rows(story.trace))
     _questions(console, list(story.questions.values()), run)
-    print_effects(console, _calls(story), run)
+    print_effects(console, story, run)
     print_times(console, story.trace)
     console.print(f"{summary.records:,} records, {stored_bytes(story):,} bytes as text")
     if standing in ("interrupted", "failed", "partial", "cancelled"):
@@ -76,7 +76,8 @@ def story_data(story: Story, summary: RunSummary, standing: str) -> dict[str, ob
             {"node": asked.node, "question": asked.question, "schema": plain(asked.schema)}
             for asked in story.questions.values()
         ],
-        "once": [effect_data(call) for call in _calls(story)],
+        "once": [effect_data(call) for call in once_calls(story.calls)],
+        "unsettled": unsettled_data(story, ()),
         "lost": list(story.losses.notes),
         "reasons": list(story.trace.reasons),
         "wall_s": story.trace.wall_s,
@@ -93,10 +94,6 @@ def stored_bytes(story: Story) -> int:
     """What the records are as text, in bytes; what comes again is counted again."""
     texts = (encode(numbered.record) for numbered in story.records)
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-
-
-def _calls(story: Story) -> tuple[OnceCall, ...]:
-    return once_calls(story.calls)
 
 
 def _ended(found: NodeTrace) -> dict[str, object]:

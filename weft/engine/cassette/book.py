@@ -10,9 +10,10 @@ from typing import Any, Literal, Protocol
 
 from weft.core.calls import CallEvent, CallId, ModelAnswered, ModelCalled, ToolCalled, ToolReturned
 from weft.core.codec import opaque_in
-from weft.core.ids import NodeId, RunId
+from weft.core.ids import NodeId, RunId, in_any_attempt
 from weft.core.ports.model import Delta, Prefilled
 from weft.core.redaction import Redactor
+from weft.core.values import JsonSchema
 from weft.engine.place import Place
 
 Piece = tuple[float, Delta | Prefilled]
@@ -36,6 +37,17 @@ class Known:
     def is_lost(self) -> bool:
         """Whether the record has no more than a likeness of its result."""
         return isinstance(self.ended, ToolReturned) and opaque_in(self.ended.value) is not None
+
+    @property
+    def where(self) -> str:
+        """`NODE@CALL`, its place in whatever attempt."""
+        return f"{in_any_attempt(self.called.node)}@{self.called.call}"
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether it was never made: a person's word on another call stands for it."""
+        called = self.called
+        return isinstance(called, ToolCalled) and called.stands_for not in ("", self.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +124,16 @@ class CallBook(Protocol):
     def superseded(self, place: Place, call: CallId) -> bool:
         """Whether another call has acted since this one did nothing, chosen in its place."""
 
-    def confirmed(self, node: NodeId, call: CallId) -> Confirmation | None:
-        """What a person said of a call whose end nobody knows."""
+    def confirmed(
+        self, node: NodeId, call: CallId, other: Known | None = None
+    ) -> Confirmation | None:
+        """What a person said of a call whose end nobody knows, or of `other`, made in its place.
+
+        A word that a call is done holds for one call.
+        """
+
+    def misfit(self, value: Any, schema: JsonSchema) -> str | None:
+        """Why what a person says that a call returned cannot be its result; None: it can."""
 
     def told(self, model: str, question: tuple[Any, ...]) -> bool:
         """Whether an answer to `question` is in the record already; from now on it is."""

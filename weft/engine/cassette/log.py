@@ -12,6 +12,7 @@ from weft.core.events import NodeFinished, NodeStarted, RunFinished
 from weft.core.ids import NodeId, RunId, in_any_attempt, matches, stem
 from weft.core.ports.journal import Record
 from weft.core.redaction import Redactor
+from weft.core.values import JsonSchema
 from weft.engine.cassette.book import CallIds, Confirmation, Known
 from weft.engine.cassette.digest import canonical_text
 from weft.engine.cassette.memory import CallMemory, OnceMemory
@@ -29,11 +30,12 @@ class CallLog:
 
     now_s      seconds of the run
     past       the records of its earlier parts, redacted as they are kept
-    confirmed  what a person says of calls that nobody knows the end of, by node, by a
-               pattern of nodes, or as `NODE@CALL`
+    confirmed  what a person says of calls that nobody knows the end of, by node or as `NODE@CALL`;
+               by a pattern of nodes, of calls that were made before and have moved there
     gone       nodes that the program had in earlier parts and no longer has, without their counts
     log        shows people a line about a node
     unsure     the record has lost calls that nobody knows
+    misfit     why a value does not fit a schema; without it, what people say is not checked
     """
 
     def __init__(
@@ -48,12 +50,15 @@ class CallLog:
         redactor: Redactor | None = None,
         log: Callable[[NodeId, str], None] | None = None,
         unsure: bool = False,
+        misfit: Callable[[object, JsonSchema], str | None] | None = None,
     ) -> None:
         self._run = run
         self._unsure = unsure
+        self._misfit = misfit
         self._now_s = now_s
         self._write = write
         self._confirmed = {_anywhere(where): said for where, said in (confirmed or {}).items()}
+        self._spoken: dict[str, str] = {}
         self._gone = gone
         self._redactor = redactor or Redactor()
         self._log = log
@@ -141,14 +146,26 @@ class CallLog:
                 return known if has_acted(known) else None
         return None
 
-    def confirmed(self, node: NodeId, call: CallId) -> Confirmation | None:
+    def confirmed(
+        self, node: NodeId, call: CallId, other: Known | None = None
+    ) -> Confirmation | None:
         if self._once.find(node, call) is not None:
             return None  # what was said is about an earlier call
         place = in_any_attempt(node)
-        said = self._confirmed.get(f"{place}@{call}") or self._confirmed.get(place)
-        patterns = (where for where in self._confirmed if "*" in where)
-        found = next((where for where in patterns if matches(where, node)), None)
-        return said if said is not None or found is None else self._confirmed[found]
+        here = f"{place}@{call}"
+        wheres = [here, place]
+        if other is not None:
+            wheres.append(other.where)
+            wheres += [where for where in self._confirmed if "*" in where and matches(where, node)]
+        where = next((where for where in wheres if where in self._confirmed), None)
+        if where is None:
+            return None
+        said, about = self._confirmed[where], where if other is None else other.where
+        first = self._spoken.setdefault(about, here) if said.kind == "done" else here
+        return said if first == here else None
+
+    def misfit(self, value: Any, schema: JsonSchema) -> str | None:
+        return None if self._misfit is None else self._misfit(value, schema)
 
     def told(self, model: str, question: tuple[Any, ...]) -> bool:
         asked = hashlib.sha256(

@@ -96,7 +96,16 @@ class OnceMemory:
         elif isinstance(event, ToolReturned):
             place = in_any_attempt(event.node), event.call
             if place in self._calls:
-                self._calls[place] = replace(self._calls[place], ended=event)
+                known = self._calls[place] = replace(self._calls[place], ended=event)
+                self._settle(known, event)
+
+    def _settle(self, known: Known, ended: ToolReturned) -> None:
+        """The call that `known` stands for was carried out, as a person says."""
+        if known.stands_in and isinstance(known.called, ToolCalled):
+            node, _, call = known.called.stands_for.rpartition("@")
+            place = NodeId(node), CallId(call)
+            if place in self._calls and not self._calls[place].succeeded:
+                self._calls[place] = replace(self._calls[place], ended=ended)
 
     def find(self, node: NodeId, call: CallId) -> Known | None:
         """What is known of a call."""

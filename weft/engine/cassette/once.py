@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,13 +17,14 @@ from weft.core.errors import (
     ToolNotFound,
     ToolResultError,
 )
-from weft.core.ids import NodeId
+from weft.core.ids import NodeId, in_any_attempt
 from weft.core.ports.journal import Record
 from weft.core.redaction import Redactor
+from weft.core.values import JsonSchema
 from weft.engine.cassette.book import CallBook, Confirmation, Known
 from weft.engine.cassette.failure import raised
 from weft.engine.cassette.memory import OnceMemory
-from weft.engine.effects import carried_out
+from weft.engine.effects import ask_for_word, carried_out, word_for
 from weft.engine.place import Place
 
 _NOT_BEGUN: Final = (NotDone, ToolArgumentError, ToolNotFound, BuildError)
@@ -33,6 +35,17 @@ def doneness(error: BaseException) -> Doneness:
     if isinstance(error, _NOT_BEGUN):
         return "not done"
     return "done" if isinstance(error, ToolResultError) else "unknown"  # it returned, but badly
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A person says that a call was carried out, and returned `value`.
+
+    `where`: `NODE@CALL`, that call or the one that was made in its place.
+    """
+
+    value: Any
+    where: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +66,18 @@ def once_calls(records: Iterable[Record]) -> tuple[OnceCall, ...]:
     """All calls of a run that must not be repeated, with what is known of them.
 
     One that was made in several attempts, of its node or of what that is inside, is told once, as
-    the last of them knows it. Of a run that
-    is still going on, one that is under way looks as one that nobody knows the end of.
+    the last of them knows it; one that was not made, because another stands for it, is not told. Of
+    a run that is still going on, one that is under way looks as one that nobody knows the end of.
     """
     memory = OnceMemory()
     for record in records:
         if isinstance(record, ToolCalled | ToolReturned):
             memory.add(record)
-    return tuple(sorted(map(_told, memory.everything()), key=lambda call: call.at_s))
+    made = (known for known in memory.everything() if not known.stands_in)
+    return tuple(sorted(map(_told, made), key=lambda call: call.at_s))
 
 
-def settled(book: CallBook, place: Place, call: CallId, name: str) -> Known | Confirmation | None:
+def settled(book: CallBook, place: Place, call: CallId, name: str) -> Known | Word | None:
     """What stands for making the call: its known end, or a person's word; None: it may be made.
 
     Raises: `EffectUnknown` where nobody knows its end, or where another call was made here before
@@ -79,7 +93,7 @@ def settled(book: CallBook, place: Place, call: CallId, name: str) -> Known | Co
         return _lost(book, node, call, name)
     if other is None:
         return None
-    said = book.confirmed(node, call)
+    said = book.confirmed(node, call, other)
     if said is None:
         raise replaced(node, name)
     if said.kind == "repeat":
@@ -88,31 +102,48 @@ def settled(book: CallBook, place: Place, call: CallId, name: str) -> Known | Co
     kept = (
         other.ended.value if said.value is None and other.succeeded and other.ended else said.value
     )
-    return Confirmation("done", kept)
+    return Word(kept, other.where)
 
 
 def _stands_for(
     book: CallBook, node: NodeId, call: CallId, name: str, known: Known
-) -> Known | Confirmation | None:
+) -> Known | Word | None:
     if _done(known) == "not done":
         return None
     said = None if known.succeeded else book.confirmed(node, call)
     if said is not None:
-        return said if said.kind == "done" else None
+        return _word(said, node, call)
     if _done(known) == "done" and not known.is_lost:
         return known
     raise unknown(known, node, name, book.redactor)
 
 
-def _lost(book: CallBook, node: NodeId, call: CallId, name: str) -> Confirmation | None:
+def check_word(book: CallBook, node: NodeId, name: str, word: Word, result: JsonSchema) -> None:
+    """Raises: `EffectUnknown` where what a person says cannot be what the tool returned."""
+    why = book.misfit(word.value, result)
+    if why is not None:
+        shown = {key: result[key] for key in ("type", "enum", "anyOf", "oneOf") if key in result}
+        raise EffectUnknown(
+            f"{name} cannot have returned what was said of its call: {why}",
+            hint=f"resume with --confirm {word_for(node, 'done:JSON')}, "
+            f"what it returned as JSON{f', of {json.dumps(shown)}' if shown else ''}",
+        )
+
+
+def _lost(book: CallBook, node: NodeId, call: CallId, name: str) -> Word | None:
     """What stands for a call that the record may have lost. Raises: `EffectUnknown`."""
     said = book.confirmed(node, call)
     if said is None:
         raise EffectUnknown(
             f"nobody knows whether {name} was carried out: the record of the run has lost calls",
-            hint=f"find out, then resume with --confirm {node}=done, or {node}=repeat",
+            hint=ask_for_word(node),
         )
-    return said if said.kind == "done" else None
+    return _word(said, node, call)
+
+
+def _word(said: Confirmation, node: NodeId, call: CallId) -> Word | None:
+    where = f"{in_any_attempt(node)}@{call}"
+    return Word(said.value, where) if said.kind == "done" else None
 
 
 def stands_open(known: Known) -> bool:
@@ -142,7 +173,7 @@ def unknown(known: Known, node: NodeId, name: str, redactor: Redactor) -> Effect
     why = redactor.text(why)
     return EffectUnknown(
         f"nobody knows whether {name} was carried out when it was last called{why}",
-        hint=f"find out, then resume with --confirm {node}=done, or {node}=repeat",
+        hint=ask_for_word(node),
     )
 
 
@@ -150,7 +181,8 @@ def replaced(node: NodeId, name: str) -> EffectUnknown:
     """What is said where `node` calls `name`, and called otherwise before."""
     return EffectUnknown(
         f"a call was made here with other arguments: to call {name} now would act twice",
-        hint=f"resume with --confirm {node}=done to keep what was done, or {node}=repeat",
+        hint=f"resume with --confirm {word_for(node, 'done')} to keep what was done, "
+        f"or {word_for(node, 'repeat')}",
     )
 
 

@@ -13,12 +13,12 @@ from weft.core.calls import CallId, Doneness, ToolCalled, ToolReturned, ToolsLis
 from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError, convert
 from weft.core.idempotency import key_of, keyed
 from weft.core.ports import BatchRunner, ToolRunner
-from weft.core.values import Effect, ToolSpec
-from weft.engine.cassette.book import CallBook, Confirmation, Known
+from weft.core.values import Effect, JsonSchema, ToolSpec
+from weft.engine.cassette.book import CallBook, Known
 from weft.engine.cassette.digest import tool_digest
 from weft.engine.cassette.fitted import fitted
-from weft.engine.cassette.once import doneness, settled, value_of
-from weft.engine.effects import MadeCall
+from weft.engine.cassette.once import Word, check_word, doneness, settled, value_of
+from weft.engine.effects import EffectEnd, MadeCall
 from weft.engine.place import PLACE, Place
 
 GUARDED: Final = ("once", "idempotent")
@@ -29,13 +29,20 @@ class _Call:
     """One call on its way: what stands for it, and its two events."""
 
     def __init__(
-        self, book: CallBook, place: Place, name: str, arguments: Mapping[str, Any], effect: Effect
+        self,
+        book: CallBook,
+        place: Place,
+        name: str,
+        arguments: Mapping[str, Any],
+        effect: Effect,
+        result: JsonSchema | None = None,
     ) -> None:
         self._book = book
         self._place = place
         self._name = name
         self.arguments = arguments
         self._effect = effect
+        self._result = result
         self._id = book.ids.tool(place, tool_digest(name, arguments, book.redactor))
         self._key = key_of(book.run, place.node, self._id)
         self._made: MadeCall | None = None
@@ -45,29 +52,37 @@ class _Call:
         """The idempotency key, empty for a tool that has no use for one."""
         return self._key if self._effect == "idempotent" else ""
 
-    def settled(self) -> Known | Confirmation | None:
+    def settled(self) -> Known | Word | None:
         """What stands for making it. Raises: `EffectUnknown`."""
         if self._effect == "once":
             try:
-                return settled(self._book, self._place, self._id, self._name)
+                found = settled(self._book, self._place, self._id, self._name)
+                if isinstance(found, Word) and self._result is not None:
+                    check_word(self._book, self._place.node, self._name, found, self._result)
+                return found
             except EffectUnknown:
                 # nothing may be tried in its place either
-                made_before = self._book.once(self._place.node, self._id) is not None
-                MadeCall(self._name, "unknown" if made_before else "repeated")
+                MadeCall(self._name, self._refused_as())
                 raise
         known = self._book.known(self._place, self._id)
         return known if known is not None and known.succeeded else None
 
-    async def taken(self, settled: Known | Confirmation) -> Any:
+    def _refused_as(self) -> EffectEnd:
+        if self._book.once(self._place.node, self._id) is not None:
+            return "unknown"
+        other = self._book.replaced(self._place, self._id)
+        return "lost" if other is None else "repeated"
+
+    async def taken(self, settled: Known | Word) -> Any:
         """The value that stands for the call's own. Raises: what the call raised."""
         if isinstance(settled, Known):
             return value_of(settled)
         self._book.log(self._place.node, f"{self._name}: a person says that it was carried out")
-        await self.began()
+        await self.began(settled.where)
         await self.returned(settled.value)
         return settled.value
 
-    async def began(self) -> None:
+    async def began(self, stands_for: str = "") -> None:
         """Write the intent."""
         event = ToolCalled(
             *self._where(),
@@ -76,6 +91,7 @@ class _Call:
             self._effect,
             self._key,
             self._book.now_s,
+            stands_for,
         )
         try:
             await self._book.write(event, self._effect == "once")
@@ -135,7 +151,7 @@ class RecordingTools:
         self._inner = inner
         self._calls = calls
         self._source = source
-        self._effects: dict[str, Effect] = {}
+        self._specs: dict[str, ToolSpec] = {}
 
     def specs(self) -> tuple[ToolSpec, ...]:
         return self._inner.specs()
@@ -158,7 +174,7 @@ class RecordingTools:
         here = self._here(effect)
         if here is None:
             return await self._inner.call(name, arguments)
-        call = _Call(*here, name, arguments, effect)
+        call = _Call(*here, name, arguments, effect, self._result(name))
         settled = call.settled()
         if settled is not None:
             return await call.taken(settled)
@@ -178,9 +194,13 @@ class RecordingTools:
         return None if place is None else (self._calls, place)
 
     def _effect(self, name: str) -> Effect:
-        if name not in self._effects:
-            self._effects = {spec.name: spec.effect for spec in self._inner.specs()}
-        return self._effects.get(name, "unknown")
+        if name not in self._specs:
+            self._specs = {spec.name: spec for spec in self._inner.specs()}
+        return self._specs[name].effect if name in self._specs else "unknown"
+
+    def _result(self, name: str) -> JsonSchema | None:
+        """What the tool says of its results, after `_effect`."""
+        return self._specs[name].result if name in self._specs else None
 
 
 class _Batches(RecordingTools):
@@ -194,7 +214,8 @@ class _Batches(RecordingTools):
         assert isinstance(self._inner, BatchRunner)
         if here is None:
             return await self._inner.call_batch(name, calls)
-        made = [_Call(*here, name, arguments, effect) for arguments in calls]
+        result = self._result(name)
+        made = [_Call(*here, name, arguments, effect, result) for arguments in calls]
         outcomes = {index: await _standing(call) for index, call in enumerate(made)}
         open_ = [index for index, call in enumerate(made) if outcomes[index] is call]
         if open_:

@@ -78,6 +78,7 @@ def take(
     With `accept_changes` it may differ: what is finished is kept where a node and its inputs are
     the same. `confirmed`: what a person says of calls that nobody knows the end of, or that would
     be made a second time with other arguments; by node, or by a pattern such as `first[*]/charge`.
+    A word holds for the calls that wait for one now, and for no call that has not begun.
 
     Raises: `UnknownReference`, `RunBusy`, `WorkflowChanged`, `BuildError`, `InputError` when the
     run has succeeded or `confirmed` names a call whose end is known, `StoreError`.
@@ -177,17 +178,28 @@ def _words(
     waiting = [*calls, *_repeated(story, differences, effects)]
     moved = _moved(differences)
     for where, said in confirmed.items():
-        label = stem(NodeId(where.replace("*", "0")))
-        known = label in moved or any(call.is_at(where) for call in waiting)
-        if not known and not story.losses.unsure:  # else there may be calls that it does not have
-            places = dict.fromkeys((*_places(waiting), *moved))
-            hint = f"a word is waited for at {', '.join(places)}"
-            raise InputError(
-                f"no call at {where!r} needs a word",
-                hint=hint if places else "every call's end is known",
-            )
-        found[where] = said
+        meant = [call.where for call in waiting if call.is_at(where)]
+        # Else it is about a call that is known by its node only: one that was moved, or lost.
+        if not meant and (_label(where) in moved or (story.losses.unsure and "*" not in where)):
+            meant = [where]
+        if not meant:
+            raise _needless(where, (*_places(waiting), *moved), story.losses.unsure)
+        found |= dict.fromkeys(meant, said)
     return found
+
+
+def _label(where: str) -> str:
+    return stem(NodeId(where.replace("*", "0")))
+
+
+def _needless(where: str, waited_for: Iterable[str], unsure: bool) -> InputError:
+    """The error for a word on no call that is known to wait for one."""
+    places = ", ".join(dict.fromkeys(waited_for))
+    hint = f"a word is waited for at {places}" if places else "every call's end is known"
+    if unsure:
+        hint = "a pattern speaks for calls that the record has, and this record has lost calls: "
+        hint += "name each node for itself, once you know whether it made its call"
+    return InputError(f"no call at {where!r} needs a word", hint=hint)
 
 
 def _places(calls: Iterable[Unsettled]) -> Iterable[str]:

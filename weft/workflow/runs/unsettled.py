@@ -5,16 +5,18 @@ Knows no journal: it is given the records of a run, in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from weft.core.calls import CallId, ToolCalled, ToolReturned
-from weft.core.ids import NodeId, in_any_attempt, matches
+from weft.core.ids import NodeId, in_any_attempt, matches, parent_of
 from weft.core.ports.journal import Letter, Numbered
 from weft.engine.cassette import Confirmation, Known
 from weft.engine.cassette.memory import OnceMemory
 from weft.engine.cassette.once import has_acted, stands_open
+from weft.engine.effects import is_unknown
+from weft.workflow.runs.story import Story
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,27 @@ def acted(records: Iterable[Numbered]) -> tuple[Unsettled, ...]:
     return _calls(records, has_acted)
 
 
+def refused(story: Story) -> tuple[NodeId, ...]:
+    """The nodes that made no call because the record has lost some, theirs perhaps among them."""
+    if not story.losses.unsure:
+        return ()
+    failed = [
+        node
+        for node, outcome in story.outcomes.items()
+        if outcome.failure is not None and is_unknown(outcome.failure)
+    ]
+    made = {in_any_attempt(call.node) for call in acted(story.records)}
+    around = {parent for node in failed for parent in _around(node)}
+    return tuple(n for n in failed if in_any_attempt(n) not in made and n not in around)
+
+
+def _around(node: NodeId) -> Iterator[NodeId]:
+    parent = parent_of(node)
+    while parent is not None:
+        yield parent
+        parent = parent_of(parent)
+
+
 def _calls(records: Iterable[Numbered], chosen: Callable[[Known], bool]) -> tuple[Unsettled, ...]:
     memory = OnceMemory()
     seen: dict[tuple[NodeId, CallId], dict[type, Numbered]] = {}
@@ -79,9 +102,17 @@ def _calls(records: Iterable[Numbered], chosen: Callable[[Known], bool]) -> tupl
     return tuple(
         Unsettled(found[ToolCalled], found.get(ToolReturned), known.is_lost)
         for known in memory.everything()
-        if chosen(known)
+        if chosen(known) and not _is_told_by_another(known)
         for found in [seen[in_any_attempt(known.called.node), known.called.call]]
     )
+
+
+def _is_told_by_another(known: Known) -> bool:
+    """Whether it was not made, and the call of the same node that stands for it tells of both."""
+    called = known.called
+    if not known.stands_in or not isinstance(called, ToolCalled):
+        return False
+    return called.stands_for.rpartition("@")[0] == in_any_attempt(called.node)
 
 
 def bound(letter: Letter, calls: Iterable[Unsettled]) -> Mapping[str, Confirmation]:
