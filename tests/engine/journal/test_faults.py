@@ -62,6 +62,31 @@ def test_a_full_disk_is_told_and_loses_nothing(journal: SqliteJournal) -> None:
     assert not journal.check()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no such limit")
+def test_the_size_that_files_may_have_is_like_a_full_disk(
+    journal: SqliteJournal, path: Path
+) -> None:
+    import resource
+
+    journal.begin(header())
+    kept: list[Record] = []
+    batch: list[Record] = []
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
+    try:
+        with pytest.raises(StoreError, match="ulimit -f") as caught:  # noqa: PT012 - any of them
+            for number in range(1000):
+                batch = [line(number), large(number)]
+                journal.append(RUN, batch)
+                kept += batch
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.retryable
+    journal.append(RUN, batch)
+    assert read(journal) == kept + batch
+    assert not journal.check()
+
+
 def test_a_disk_without_room_for_a_claim_is_told(
     journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -297,3 +299,107 @@ def test_intents_that_cannot_be_kept_beside_the_journal_are_refused(
     with pytest.raises(StoreError, match="cannot be kept beside") as caught:
         journal.append(RUN, [called(1)])
     assert not caught.value.retryable
+
+
+class Disk:
+    """Files grow by `room` bytes in all; what is there may be written anew."""
+
+    def __init__(self) -> None:
+        self.room = 1 << 40
+        self._write = os.write
+
+    def write(self, file: int, data: bytes) -> int:
+        grows = os.lseek(file, 0, os.SEEK_CUR) + len(data) - os.fstat(file).st_size
+        if grows > 0 and not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fits = len(data) - max(0, grows - self.room)
+        self.room -= max(0, min(grows, self.room))
+        return self._write(file, data[:fits])
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    disk = Disk()
+    monkeypatch.setattr(module.os, "write", disk.write)
+    return disk
+
+
+def test_a_full_disk_beside_the_journal_is_waited_for_and_leaves_nothing(
+    path: Path, journal: SqliteJournal, disk: Disk
+) -> None:
+    journal.begin(header())
+    journal.append(RUN, [called(1)])
+    before = beside(path).read_bytes()
+    disk.room = 50
+    for calls in ([called(2)], [returned(1)], [called(2), called(3)]):
+        with pytest.raises(StoreError, match=r"no space.*weft runs prune") as caught:
+            journal.append(RUN, calls)
+        assert caught.value.retryable
+        assert beside(path).read_bytes() == before
+        assert read(journal) == [called(1)]
+        disk.room = 50
+    disk.room = 1 << 40
+    journal.append(RUN, [called(2)])
+    journal.append(RUN, [returned(2)])
+    assert read(journal) == [called(1), called(2), returned(2)]
+
+
+def test_a_process_that_gives_up_there_has_lost_nothing(path: Path, disk: Disk) -> None:
+    with closing(SqliteJournal(path)) as journal:
+        journal.begin(header())
+        journal.append(RUN, [called(1)])
+        disk.room = 50
+        with pytest.raises(StoreError, match="no space"):
+            journal.append(RUN, [called(2)])
+    disk.room = 1 << 40
+    with closing(SqliteJournal(path)) as journal:
+        assert journal.losses(RUN).notes == ()
+        assert journal.check() == []
+        journal.claim(RUN)
+        assert read(journal) == [called(1)]
+
+
+def test_what_could_not_be_noted_in_time_is_appended_once(
+    journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    claim = journal.begin(header())
+    with monkeypatch.context() as patched:
+        patched.setattr(module.os, "fsync", full)
+        for _ in range(2):
+            with pytest.raises(StoreError, match="no space") as caught:
+                journal.append(RUN, [called(1)])
+            assert caught.value.retryable
+    journal.append(RUN, [called(1), line(2)])
+    journal.append(RUN, [called(2)])
+    assert read(journal) == [called(1), line(2), called(2)]
+    claim.release()
+    assert journal.losses(RUN).notes == ()
+
+
+def test_the_room_is_given_back_where_the_database_has_none(
+    path: Path, journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object) -> None:
+        raise sqlite3.OperationalError("no")
+
+    journal.begin(header())
+    journal.append(RUN, [called(1)])
+    before = beside(path).read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr("weft.engine.journal.sqlite.writing.insert", dies)
+        with pytest.raises(StoreError):
+            journal.append(RUN, [called(2)])
+    assert beside(path).read_bytes() == before
+
+
+@pytest.mark.parametrize("torn", [b"\n" * 300, b"0000 half a li" + b"\n" * 200, b"0000 half"])
+def test_a_line_that_was_under_way_when_the_process_died_is_no_damage(
+    path: Path, torn: bytes
+) -> None:
+    left(path)
+    beside(path).write_bytes(beside(path).read_bytes() + torn)
+    with closing(SqliteJournal(path)) as journal:
+        assert journal.losses(RUN).notes == ()

@@ -50,6 +50,12 @@ def full(where: str) -> StoreError:
     return StoreError(f"no space is left for {where}", hint=hint, retryable=True)
 
 
+def at_limit(where: str) -> StoreError:
+    """A file may not grow any more."""
+    told = f"{where} has reached the size that the system lets a file have here (`ulimit -f`)"
+    return StoreError(told, hint="raise that limit and resume the run", retryable=True)
+
+
 def too_full_to_prune(where: str, needed_bytes: int) -> StoreError:
     """There is no room for removing runs either, since that is written down first."""
     told = f"no space is left for {where}, not even to remove runs from it; nothing is lost"

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from weft.core.errors import StoreError
-from weft.engine.journal.refusals import full, too_full_to_prune
+from weft.engine.journal.refusals import at_limit, full, too_full_to_prune
 
 BUSY_S = 5.0
 MOVE_IT = "give the journal another path, or move that file away: `weft runs` then begins a new one"
 _SOME_BYTES = 1_000_000  # what removing takes besides: an index, and a log of small steps
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_MOST_WRITTEN = 1 << 16  # at once, by SQLite
 _MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS)
 _DENIED = (
     "may this user write to that file, to those beside it and to its folder? Else name another "
@@ -70,6 +72,8 @@ def store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:
         return StoreError(told, hint="nothing is lost; try again", retryable=True)
     if is_full(error):
         return full(f"the journal {path}")
+    if _is_at_limit(path, error):
+        return at_limit(f"the journal {path}")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return damaged(path, str(error))
     said = (error.strerror if isinstance(error, OSError) else None) or error
@@ -87,6 +91,26 @@ def is_full(error: BaseException | None) -> bool:
     return (
         no_index or code & 0xFF == sqlite3.SQLITE_FULL or getattr(error, "errno", None) in _NO_SPACE
     )
+
+
+def _is_at_limit(path: Path, error: BaseException) -> bool:
+    """Whether a file may not grow any more; SQLite does not tell that from a broken disk."""
+    if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_IOERR_WRITE:
+        return False
+    limit = _largest_file()
+    files = (path, path.with_name(f"{path.name}-wal"))
+    sizes = (file.stat().st_size for file in files if file.exists())
+    return limit >= 0 and any(size + _MOST_WRITTEN >= limit for size in sizes)
+
+
+def _largest_file() -> int:
+    """How many bytes a file of this process may have; negative: as many as there is room for."""
+    if sys.platform == "win32":
+        return -1
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return -1 if limit == resource.RLIM_INFINITY else limit
 
 
 def is_denied(error: BaseException | None) -> bool:

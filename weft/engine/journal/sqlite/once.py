@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import zlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -60,16 +59,17 @@ class OnceLog:
     def __init__(self, path: Path, state: OnceState) -> None:
         self._path = path
         self._open: set[tuple[NodeId, CallId]] = set()
-        self._entries = 0
         self._placed = False  # whether the name of the file is synced
         path.parent.mkdir(mode=0o700, exist_ok=True)
         begun = path.with_name(f"{path.name}.part")
         told = {"run": state.run, "notes": state.notes, "unsure": state.unsure}
-        lines = [_line(json.dumps(told)), *map(self._entry, state.entries)]
+        entries = [line for line in map(_entry, state.entries) if line]
+        text = b"".join([_line(json.dumps(told)), *entries])
+        self._entries, self._end = len(entries), _HEAD_BYTES + len(text)
         lasting = bool(state.entries or state.notes)
         self._file: int | None = os.open(begun, os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
         try:
-            os.write(self._file, _head(state.seq, self._entries, state.chain) + b"".join(lines))
+            _write(self._file, 0, _head(state.seq, self._entries, state.chain) + text)
             if lasting:
                 os.fsync(self._file)
             self.close()  # Windows renames no file that is open
@@ -79,6 +79,7 @@ class OnceLog:
                 self._place()
         except BaseException:
             self.close()
+            begun.unlink(missing_ok=True)
             raise
 
     @classmethod
@@ -106,18 +107,40 @@ class OnceLog:
                 found.append(record)
         return found
 
+    @contextmanager
+    def room_for(self, seq: int, chain: bytes, calls: Sequence[Record]) -> Iterator[None]:
+        """Takes the room that `add` needs, before it is too late to wait for it.
+
+        It is given back where what is done meanwhile fails; a process that dies leaves empty lines.
+        """
+        length = sum(map(len, _entries(seq, chain, calls)))
+        if not length or self._file is None:
+            yield
+            return
+        try:
+            _write(self._file, self._end, b"\n" * length)
+            yield
+        except BaseException:
+            with suppress(OSError):
+                os.ftruncate(self._file, self._end)
+            raise
+
     def add(self, seq: int, chain: bytes, calls: Sequence[Record] = ()) -> None:
-        """A batch was added to the record, with these `calls` in it. Syncs the intents."""
+        """A batch was added to the record, with these `calls` in it. Syncs the intents.
+
+        May be repeated where it fails.
+        """
         if self._file is None:
             return
-        if calls:
-            lines = b"".join(self._entry(Entry(seq, chain, call)) for call in calls)
-            os.lseek(self._file, 0, os.SEEK_END)
-            os.write(self._file, lines)
-        _write_first(self._file, _head(seq, self._entries, chain))
-        if calls and any(isinstance(call, ToolCalled) for call in calls):
+        lines = _entries(seq, chain, calls)
+        text = b"".join(lines)
+        _write(self._file, self._end, text)
+        _write(self._file, 0, _head(seq, self._entries + len(lines), chain))
+        if any(isinstance(call, ToolCalled) for call in calls):
             os.fsync(self._file)
             self._place()
+        self._entries += len(lines)
+        self._end += len(text)
 
     def close(self) -> None:
         """Let go of it. Harmless when repeated."""
@@ -129,16 +152,6 @@ class OnceLog:
         """Close it and remove the file."""
         self.close()
         self._path.unlink(missing_ok=True)
-
-    def _entry(self, entry: Entry) -> bytes:
-        record = entry.record
-        text = encode(record)
-        if len(text) > _MOST_BYTES:
-            if not isinstance(record, ToolCalled):
-                return b""
-            text = encode(replace(record, arguments={"left out": f"{len(text):,} characters"}))
-        self._entries += 1
-        return _line(f"{entry.seq} {entry.chain.hex() or '-'} {text}")
 
     def _place(self) -> None:
         if not self._placed:
@@ -217,21 +230,33 @@ def _read_entry(line: bytes) -> Entry:
     return Entry(int(seq), b"" if chain == "-" else bytes.fromhex(chain), record)
 
 
+def _entries(seq: int, chain: bytes, calls: Iterable[Record]) -> list[bytes]:
+    lines = (_entry(Entry(seq, chain, call)) for call in calls)
+    return [line for line in lines if line]
+
+
+def _entry(entry: Entry) -> bytes:
+    """The line of a record; empty for what is not kept."""
+    record = entry.record
+    text = encode(record)
+    if len(text) > _MOST_BYTES:
+        if not isinstance(record, ToolCalled):
+            return b""
+        text = encode(replace(record, arguments={"left out": f"{len(text):,} characters"}))
+    return _line(f"{entry.seq} {entry.chain.hex() or '-'} {text}")
+
+
 def _head(seq: int, entries: int, chain: bytes) -> bytes:
     body = b"%d %d %b" % (seq, entries, chain.hex().encode() or b"-")
     return (b"%08x %b" % (zlib.crc32(body), body)).ljust(_HEAD_BYTES - 1) + b"\n"
 
 
-if sys.platform == "win32":
-
-    def _write_first(file: int, head: bytes) -> None:
-        os.lseek(file, 0, os.SEEK_SET)
-        os.write(file, head)
-
-else:
-
-    def _write_first(file: int, head: bytes) -> None:
-        os.pwrite(file, head, 0)
+def _write(file: int, place: int, data: bytes) -> None:
+    """Write all of `data` at a place. Raises: `OSError`; a part of it may be there then."""
+    os.lseek(file, place, os.SEEK_SET)
+    left = memoryview(data)
+    while left:  # where room is short the system writes a part, and complains the next time
+        left = left[os.write(file, left) :]
 
 
 def _line(text: str) -> bytes:

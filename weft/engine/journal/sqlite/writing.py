@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,6 +20,7 @@ from weft.core.progress import Progress
 from weft.engine.journal.blobs import Blobs, packed, sealed
 from weft.engine.journal.chain import START, link
 from weft.engine.journal.rows import A_WORD
+from weft.engine.journal.sqlite.faults import is_full
 from weft.engine.journal.sqlite.locks import FileLock
 from weft.engine.journal.sqlite.once import OnceLog
 from weft.engine.journal.sqlite.tables import base_of
@@ -30,11 +31,20 @@ _SYNCED_IN_LOG = 32
 _TELLING = frozenset({HumanAsked, HumanAnswered, NodeFinished, RunFinished, RunResumed})
 
 
+@dataclass(frozen=True, slots=True)
+class Unnoted:
+    """The last batch, of so many `records`, whose `calls` are not in the file of calls yet."""
+
+    records: int
+    calls: Sequence[Record]
+
+
 @dataclass(slots=True)
 class Held:
     """A run that this process has.
 
     `seq` is the number of its last record, `chain` the chain there. `once`: the file of its calls.
+    `unnoted`: what could not be written there, and is not appended again when it is tried again.
     """
 
     no: int
@@ -45,6 +55,7 @@ class Held:
     chain: bytes = START
     letters: bool = False
     """Whether there may be letters to it that were given out and not settled."""
+    unnoted: Unnoted | None = None
     synced: int = 0
     """How many batches with intents this process has written."""
 
@@ -71,23 +82,52 @@ class Prepared:
 def append(
     db: sqlite3.Connection, held: Held, records: Sequence[Record], wall: Callable[[], datetime]
 ) -> None:
-    """Write a batch: all of it or nothing. `wall`: the clock, for the time of an end."""
+    """Write a batch: all of it or nothing. `wall`: the clock, for the time of an end.
+
+    What could not be noted beside the database comes first, and is not written again.
+    """
+    if held.unnoted is not None:
+        records = records[held.unnoted.records :]
+        _note(held)
+    if records:
+        _append(db, held, records, wall)
+
+
+def _append(
+    db: sqlite3.Connection, held: Held, records: Sequence[Record], wall: Callable[[], datetime]
+) -> None:
     batch = Prepared(held.no, held.seq, held.chain, held.progress.part, records)
     calls = held.once.calls(records)
-    if calls and any(map(is_intent, calls)):
-        with synced(db):
-            insert(db, held, batch, wall)
+    intent = any(map(is_intent, calls))
+    room, on_disk = held.once.room_for(batch.seq, batch.chain, calls), synced(db)
+    with _beside(), room, on_disk if intent else nullcontext():
+        insert(db, held, batch, wall)
+    held.unnoted = Unnoted(len(records), calls)
+    _note(held)
+    if intent:
         held.synced += 1
         if held.synced % _SYNCED_IN_LOG == 0:
             with suppress(sqlite3.Error):  # the next one will do
                 checkpoint(db)
-    else:
-        insert(db, held, batch, wall)
+
+
+def _note(held: Held) -> None:
+    """Have the file of calls tell of the last batch. May be repeated where it fails."""
+    assert held.unnoted is not None
+    with _beside():
+        held.once.add(held.seq, held.chain, held.unnoted.calls)
+    held.unnoted = None
+
+
+@contextmanager
+def _beside() -> Iterator[None]:
     try:
-        held.once.add(held.seq, held.chain, calls)
+        yield
     except OSError as error:
+        if is_full(error):
+            raise  # whoever has the journal waits for room
         told = f"the once calls of the run cannot be kept beside its journal: {error}"
-        raise StoreError(told, hint="is there room, and may this user write there?") from error
+        raise StoreError(told, hint="may this user write there?") from error
 
 
 def insert(
