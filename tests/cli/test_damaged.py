@@ -168,3 +168,56 @@ def test_a_run_whose_journal_cannot_be_written_to_is_suspended(
     resumed = weft("resume", "one", *answers)
     assert resumed.exit_code == 0, resumed.output
     assert (folder / "ledger").read_text() == "6\n"
+
+
+def gone(folder: Path, how: str) -> None:
+    """Lose the database of a run that was killed: its log, or all of the file."""
+    for path in folder.glob("journal.sqlite*"):
+        if path.is_file() and (how == "vanished" or path.name != "journal.sqlite"):
+            path.unlink()
+    if how == "emptied":
+        (folder / "journal.sqlite").write_bytes(b"")
+    if how == "log lost":
+        (folder / "journal.sqlite").unlink()
+        SqliteJournal(folder / "journal.sqlite").close()  # what the file was before its first run
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("how", ["emptied", "vanished", "log lost"])
+def test_a_run_that_the_database_has_lost_is_told_and_not_begun_anew(
+    folder: Path, how: str
+) -> None:
+    gone(folder, how)
+    checked = weft("runs", "check")
+    assert checked.exit_code == 1
+    assert "the run 'one' is missing" in checked.stdout
+    listed = weft("runs")
+    assert listed.exit_code == 3
+    assert "lost: the journal has lost the run 'one'" in listed.stderr
+    assert "no run is recorded" not in listed.stdout
+    assert weft("runs", "--json").exit_code == 3
+    for words in ("runs show one", "runs show last", "resume one", "resume"):
+        refused = weft(*words.split())
+        assert refused.exit_code == 1, refused.output
+        assert "the journal has lost the run 'one'" in refused.stderr
+    assert "pay" in weft("runs", "show", "one").stdout
+    again = weft("run", "bill.yaml", "--run-id", "one", "--answer", "sure=y")
+    assert again.exit_code == 1
+    assert "the journal has lost the run 'one'" in again.stderr
+    assert (folder / "ledger").read_text() == "6\n"
+
+
+@pytest.mark.usefixtures("asking")
+def test_another_run_leaves_what_is_known_of_a_lost_one(folder: Path) -> None:
+    gone(folder, "emptied")
+    before = (folder / "journal.sqlite.once" / "1").read_bytes()
+    assert weft("run", "bill.yaml", "--run-id", "two", "--answer", "sure=n").exit_code == 4
+    assert (folder / "journal.sqlite.once" / "1").read_bytes() == before
+    listed = weft("runs")
+    assert listed.exit_code == 3
+    assert "'one'" in listed.stderr
+    assert "two" in listed.stdout
+    assert "run 'one' is missing" in weft("runs", "check").stdout
+    (folder / "journal.sqlite.once" / "1").rename(folder / "one.once")
+    assert weft("runs").exit_code == 0
+    assert weft("run", "bill.yaml", "--run-id", "one", "--answer", "sure=n").exit_code == 4

@@ -15,6 +15,7 @@ from weft.cli.given import byte_count, run_name, seconds
 from weft.cli.runs.recorded import journal_at, stories_at
 from weft.cli.text import amount, clean
 from weft.cli.values import json_text
+from weft.core.errors import RunLost
 from weft.core.ids import RunId
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ def list_runs(
     journal: JournalPlace = None,
     debug: Debug = False,
 ) -> None:
-    """List the runs that were recorded, the latest first; or look at one."""
+    """List the runs that were recorded, the latest first; or look at one.
+
+    Exit status 3: the journal has lost a run, and says so.
+    """
     if (command := context.invoked_subcommand) is not None:
         if flow or journal or as_json or debug:
             raise typer.BadParameter(f"options come behind the command: weft runs {command} ...")
@@ -64,18 +68,23 @@ def _print_list(
     flow: str | None, limit: int, as_json: bool, journal: str | None, debug: bool
 ) -> None:
     with complaints(debug=debug, as_json=as_json):
-        from weft.cli.console import stdout
+        from weft.cli.console import stderr, stdout
         from weft.cli.runs.listing import print_runs, run_data
+        from weft.cli.runs.losses import print_lost_runs
         from weft.workflow.runs.find import shown_standing
 
         with journal_at(journal, to_read=True) as opened:
             found = [(run, shown_standing(run)) for run in opened.runs(flow=flow, limit=limit)]
+            gone = opened.lost_runs()
         if as_json:
             typer.echo(json_text([run_data(*one) for one in found]))
         elif found:
             print_runs(stdout(), found, datetime.now(UTC))
-        else:
+        elif not gone:
             typer.echo("no run is recorded; `weft run FILE` records one")
+        print_lost_runs(stderr(), gone)
+        if gone:
+            raise typer.Exit(ExitCode.PARTIAL)
 
 
 Salvage = Annotated[
@@ -100,12 +109,17 @@ def show(
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
         from weft.cli.report import print_outputs
+        from weft.cli.runs.losses import print_lost_calls
         from weft.cli.runs.showing import print_run, result_data, story_data
         from weft.workflow.runs.find import find_run, shown_standing
         from weft.workflow.runs.story import salvaged, story_of
 
         with journal_at(journal, to_read=True) as opened:
-            summary = opened.summary(find_run(opened, run))
+            try:
+                summary = opened.summary(find_run(opened, run))
+            except RunLost:
+                print_lost_calls(stdout(), opened.lost_runs(), run)
+                raise
             read = salvaged if salvage else story_of
             story, standing = read(opened, summary.run), shown_standing(summary)
         result = _result(story) if outputs else None

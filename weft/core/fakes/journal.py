@@ -18,6 +18,7 @@ from weft.core.ports.journal import (
     Claim,
     Letter,
     Losses,
+    LostRun,
     Numbered,
     Pruned,
     Record,
@@ -126,6 +127,9 @@ class MemoryJournal:
         with self._lock:
             self._kept(run)
         return Losses()
+
+    def lost_runs(self) -> Sequence[LostRun]:
+        return ()
 
     def salvage(self, run: RunId) -> Salvage:
         return Salvage(self.header(run), tuple(self.records(run)))

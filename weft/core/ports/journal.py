@@ -90,6 +90,19 @@ class Losses:
 
 
 @dataclass(frozen=True, slots=True)
+class LostRun:
+    """A run that the journal does not have, and that something beside it tells of.
+
+    It had `seq` records, among them `calls`, those of its `once` calls. `where`: what tells so.
+    """
+
+    run: RunId
+    seq: int
+    calls: tuple[Record, ...]
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class Salvage:
     """What can be read of a run whose record is damaged, and `problems`: what cannot, and why."""
 
@@ -127,7 +140,7 @@ class Journal(Protocol):
         """
 
     def begin(self, header: RunHeader) -> Claim:
-        """Open a new run. Raises: `RunExists` when there is one of this id."""
+        """Open a new run. Raises: `RunExists` when there is one of this id, `RunLost`."""
 
     def claim(self, run: RunId) -> Claim:
         """Take a run that is there, to go on with it. Raises: `RunBusy`, `UnknownReference`."""
@@ -160,6 +173,9 @@ class Journal(Protocol):
 
     def losses(self, run: RunId) -> Losses:
         """What is missing at the end of a run that nobody has. Raises: `UnknownReference`."""
+
+    def lost_runs(self) -> Sequence[LostRun]:
+        """Runs that the journal had, as something beside it tells, and does not have any more."""
 
     def salvage(self, run: RunId) -> Salvage:
         """What is sound of a run, however damaged. Raises: `UnknownReference`."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from weft.core.errors import RunBusy, RunExists, StoreError
+from weft.core.calls import ToolCalled
+from weft.core.errors import RunBusy, RunExists, RunLost, StoreError
 from weft.core.ids import RunId
+from weft.core.ports.journal import LostRun
 
 
 def busy(run: RunId, who: str, free_s: int | None = None) -> RunBusy:
@@ -26,6 +28,18 @@ def exists(where: str, run: RunId) -> RunExists:
     """A new run has the id of an old one."""
     hint = f"`weft resume {run}` goes on with that one; give a new one another id"
     return RunExists(f"{where} has a run {run!r}", hint=hint)
+
+
+def lost(found: LostRun) -> RunLost:
+    """A run that the journal had, and has not any more."""
+    calls = sum(isinstance(record, ToolCalled) for record in found.calls)
+    told = f"the journal has lost the run {found.run!r}: {found.where} says that it had "
+    told += f"{found.seq:,} records, {calls:,} of them intents of once calls"
+    hint = (
+        f"`weft runs show {found.run}` lists these calls: find out what they did. To begin a run "
+        "of this name all the same, move that file away, out of its folder"
+    )
+    return RunLost(told, hint=hint)
 
 
 def unclaimed(run: RunId) -> StoreError:

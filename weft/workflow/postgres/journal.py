@@ -21,6 +21,7 @@ from weft.core.ports.journal import (
     Claim,
     Letter,
     Losses,
+    LostRun,
     Numbered,
     Pruned,
     Record,
@@ -129,6 +130,9 @@ class PostgresJournal:
     def losses(self, run: RunId) -> Losses:
         self._tables.row_of(run)
         return Losses()  # the server syncs what it has taken
+
+    def lost_runs(self) -> Sequence[LostRun]:
+        return ()
 
     def salvage(self, run: RunId) -> Salvage:
         return self._tables.salvage(self._tables.row_of(run))

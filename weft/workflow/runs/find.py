@@ -8,6 +8,7 @@ from weft.core.errors import UnknownReference
 from weft.core.ids import RunId
 from weft.core.ports.journal import Journal, RunSummary
 from weft.core.progress import unknown_run
+from weft.engine.journal.refusals import lost
 
 LAST = "last"
 _MOST_TOLD = 5
@@ -16,7 +17,7 @@ _MOST_TOLD = 5
 def find_run(journal: Journal, text: str) -> RunId:
     """The run of this id, the only one whose id begins like this, or the `last` one.
 
-    Raises: `UnknownReference` when there is none, or more than one.
+    Raises: `UnknownReference` when there is none, or more than one; `RunLost`.
     """
     if text == LAST:
         return _last(journal)
@@ -24,6 +25,9 @@ def find_run(journal: Journal, text: str) -> RunId:
         return journal.summary(RunId(text)).run
     runs = [summary.run for summary in journal.runs()]
     found = [run for run in runs if run.startswith(text)] if text else []
+    for gone in () if found else journal.lost_runs():
+        if text and gone.run.startswith(text):
+            raise lost(gone)
     if not found:
         raise unknown_run(RunId(text), runs)
     if len(found) > 1:
@@ -34,6 +38,8 @@ def find_run(journal: Journal, text: str) -> RunId:
 
 def _last(journal: Journal) -> RunId:
     latest = journal.runs(limit=1)
+    if not latest and (gone := journal.lost_runs()):
+        raise lost(gone[-1])
     if not latest:
         raise UnknownReference("the journal has no runs", hint="`weft run FILE` records one")
     return latest[0].run

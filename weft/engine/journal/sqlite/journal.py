@@ -21,6 +21,7 @@ from weft.core.ports.journal import (
     Claim,
     Letter,
     Losses,
+    LostRun,
     Numbered,
     Pruned,
     Record,
@@ -33,7 +34,7 @@ from weft.engine.journal.blobs import Blobs, sealed
 from weft.engine.journal.claimed import Claimed
 from weft.engine.journal.paging import numbered
 from weft.engine.journal.pruning import going
-from weft.engine.journal.refusals import busy, closed, exists, unclaimed
+from weft.engine.journal.refusals import busy, closed, exists, lost, unclaimed
 from weft.engine.journal.rows import letter_in, node_of
 from weft.engine.journal.sqlite import writing
 from weft.engine.journal.sqlite.checking import complaints
@@ -46,8 +47,8 @@ from weft.engine.journal.sqlite.faults import (
     faults_of_pruning,
 )
 from weft.engine.journal.sqlite.locks import FileLock, holder, is_locked, locked
-from weft.engine.journal.sqlite.losses import losses
-from weft.engine.journal.sqlite.once import OnceLog
+from weft.engine.journal.sqlite.losses import last_number, losses, lost_runs
+from weft.engine.journal.sqlite.once import OnceLog, OnceState
 from weft.engine.journal.sqlite.pruning import prune
 from weft.engine.journal.sqlite.reading import Reading, only_read, reading_will_do
 from weft.engine.journal.sqlite.schema import number, opened
@@ -93,7 +94,7 @@ class SqliteJournal:
                 with writing.transaction(tables.db):
                     no = self._begun(header, body, blobs)
                     lock = self._locked(header.run, no)  # before anybody else sees the run
-                    once = OnceLog.begin(tables.once_file(no), header.run)
+                    once = OnceLog(tables.once_file(no), OnceState(header.run))
             except BaseException:
                 if lock is not None:
                     lock.release()
@@ -144,6 +145,10 @@ class SqliteJournal:
             row = tables.row_of(run)
             held = is_locked(tables.claim_file(row.no))
             return Losses() if held else losses(tables, row)
+
+    def lost_runs(self) -> Sequence[LostRun]:
+        with self._using() as tables:
+            return list(lost_runs(tables))
 
     def salvage(self, run: RunId) -> Salvage:
         with self._using() as tables:
@@ -273,11 +278,17 @@ class SqliteJournal:
     def _begun(self, header: RunHeader, body: bytes, blobs: Blobs) -> int:
         if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (header.run,)).fetchone():
             raise exists(f"the journal {self.path}", header.run)
+        for gone in lost_runs(self._tables):
+            if gone.run == header.run:
+                raise lost(gone)
         writing.keep(self._db, blobs.bodies)
-        query = "INSERT INTO runs (id, flow, wall, header, logged) VALUES (?, ?, ?, ?, 1)"
-        made = self._db.execute(query, (header.run, header.flow, header.wall, body))
+        query = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'runs'"
+        # What belongs to a run that was lost stays its own.
+        no = max(number(self._db, query), last_number(self._tables)) + 1
+        query = "INSERT INTO runs (no, id, flow, wall, header, logged) VALUES (?, ?, ?, ?, ?, 1)"
+        self._db.execute(query, (no, header.run, header.flow, header.wall, body))
         self._version += 1
-        return made.lastrowid or 0
+        return no
 
     def _locked(self, run: RunId, no: int) -> FileLock:
         file = self._tables.claim_file(no)

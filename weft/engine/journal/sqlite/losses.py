@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from weft.core.ports.journal import Losses
+from weft.core.ports.journal import Losses, LostRun
 from weft.engine.journal.sqlite.once import Entry, OnceState, read
 from weft.engine.journal.sqlite.tables import SqliteTables
 from weft.engine.journal.tables import Row
@@ -65,12 +65,40 @@ def _unsure(notes: Iterable[str], entries: tuple[Entry, ...] = ()) -> Losses:
     return Losses((*notes, _UNSURE), tuple(entry.record for entry in entries), True)
 
 
+def lost_runs(tables: SqliteTables) -> Iterator[LostRun]:
+    """The runs that files of `once` calls tell of, and the journal does not have."""
+    for path, state in _orphans(tables):
+        if state.seq and state.run:  # else its process died while it began the run
+            calls = tuple(entry.record for entry in state.entries)
+            yield LostRun(state.run, state.seq, calls, str(path))
+
+
 def orphans(tables: SqliteTables) -> Iterator[str]:
     """What is wrong with the files of `once` calls: runs that the journal does not have."""
-    rows = {row.no: row for row in tables.rows()}
-    folder = tables.once_file(0).parent
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        row = rows.get(int(path.name)) if path.name.isdecimal() else None
-        state = read(path) if row is None and path.suffix != ".part" else None
-        if state is not None and state.seq:  # else its process died while it began the run
+    for path, state in _orphans(tables):
+        if state.damage:
+            yield f"the file {path} is damaged: {state.damage}; the run that it is of is missing"
+        elif state.seq:
             yield f"the run {state.run!r} is missing: {path} says that it had {state.seq} records"
+
+
+def last_number(tables: SqliteTables) -> int:
+    """The largest number that a run has had, as the files beside the database tell."""
+    return max((number for number, _ in _files(tables)), default=0)
+
+
+def _orphans(tables: SqliteTables) -> Iterator[tuple[Path, OnceState]]:
+    """The files of runs that the journal does not have, and what they say."""
+    for number, path in _files(tables):
+        state = None if tables.has_number(number) else read(path)
+        # A run may have been begun or removed since.
+        if state is not None and not tables.has_number(number) and path.exists():
+            yield path, state
+
+
+def _files(tables: SqliteTables) -> list[tuple[int, Path]]:
+    """Files of `once` calls, by the numbers of their runs; 0 for what was put aside."""
+    folder = tables.once_file(0).parent
+    paths = folder.iterdir() if folder.is_dir() else ()
+    numbered = ((int(p.name) if p.name.isdecimal() else 0, p) for p in paths)
+    return sorted(each for each in numbered if each[1].suffix != ".part")

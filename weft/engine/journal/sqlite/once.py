@@ -82,14 +82,6 @@ class OnceLog:
             begun.unlink(missing_ok=True)
             raise
 
-    @classmethod
-    def begin(cls, path: Path, run: RunId) -> OnceLog:
-        """The file of a new run. One that is there is of a run that the journal has lost."""
-        before = read(path)
-        if before is not None and (before.seq or before.damage):
-            path.replace(path.with_name(f"{path.name}.lost"))
-        return cls(path, OnceState(run))
-
     @property
     def empty(self) -> bool:
         """Whether no call is in it."""

@@ -47,6 +47,10 @@ class SqliteTables(Tables):
         found = self.db.execute(f"{_ROW} WHERE id = ?", (run,)).fetchone()
         return None if found is None else Row(*found)
 
+    def has_number(self, no: int) -> bool:
+        """Whether a run has this number."""
+        return self.db.execute("SELECT 1 FROM runs WHERE no = ?", (no,)).fetchone() is not None
+
     def rows(self, flow: str | None = None, limit: int | None = None) -> list[Row]:
         query = f"{_ROW} WHERE ?1 IS NULL OR flow = ?1 ORDER BY no DESC LIMIT ?2"
         found = self.db.execute(query, (flow, -1 if limit is None else limit))
