@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.typing_in import go_into
 from tests.cli.typing_in import typed as weft
+from weft.cli.runs import effects
 
 TOOLS = '''
 from pathlib import Path
@@ -29,7 +30,7 @@ def charge(order: int) -> str:
 @weft.tool
 def price(order: int) -> int:
     """Tell it."""
-    if order > 1 and Path("broken").exists():
+    if 1 < order < 9 and Path("broken").exists():
         raise RuntimeError("no price")
     return order
 
@@ -152,3 +153,36 @@ def test_a_changed_call_that_was_not_made_is_in_no_table(folder: Path) -> None:
     assert "--confirm" not in weft("runs", "show", "r").stdout
     assert weft("replay", "r").stdout == "identical: 2 nodes\n"
     assert paid() == [5]
+
+
+def test_an_unchanged_workflow_shows_no_table_of_changes() -> None:
+    left("one")
+    refused = weft("resume", "r")
+    assert refused.exit_code == 1
+    assert "finished work" not in refused.stderr
+    assert "act twice" not in refused.stderr
+
+
+def test_the_json_document_lists_what_a_person_has_to_judge() -> None:
+    Path("broken").touch()
+    ran = json.loads(weft("run", "one.yaml", "--run-id", "r", "--json").stdout)
+    Path("broken").unlink()
+    told = {"node": "charge", "tool": "charge", "arguments": {"order": 5}, "end": "unknown"}
+    assert ran["unsettled"] == [told]
+    assert json.loads(weft("resume", "r", "--json").stdout)["unsettled"] == [told]
+    assert shown()["unsettled"] == [told]
+    word = 'charge=done:"receipt"'
+    assert json.loads(weft("resume", "r", "--confirm", word, "--json").stdout)["unsettled"] == []
+    Path("broken").touch()
+    unkept = json.loads(weft("run", "one.yaml", "--durability", "none", "--json").stdout)
+    assert unkept["unsettled"] == [{**told, "arguments": None}]
+
+
+def test_unknown_calls_come_first_and_all_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effects, "_MOST_ROWS", 3)
+    Path("many.yaml").write_text(MANY.replace("[0, 1, 2, 3, 4, 5]", "[9, 9, 9, 0, 1, 1, 1, 1]"))
+    Path("tools.py").write_text(TOOLS.replace("if Path", "if order < 2 and Path", 1))
+    left("many")
+    rows = [line.split() for line in weft("runs", "show", "r").stdout.splitlines()]
+    calls = [row[-1] for row in rows if row[:1] == ["charge"]]
+    assert calls == ["unknown"] * 5

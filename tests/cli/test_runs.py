@@ -84,8 +84,12 @@ def test_a_run_that_asks_is_answered_and_resumed(folder: Path) -> None:
     once = data("runs", "show", "first")["once"]
     assert [(call["tool"], call["done"]) for call in once] == [("pay", "done")]
     again = weft("resume", "first")
-    assert again.exit_code == 2
-    assert "has succeeded" in again.stderr
+    assert again.exit_code == 0, again.output
+    assert "first has succeeded: nothing is left to do" in again.stderr
+    assert data("resume", "first") == {"run": "first", "status": "succeeded", "exit_code": 0}
+    for more in (("--confirm", "paid=repeat"), ("--answer", "why=so"), ("--accept-changes",)):
+        assert weft("resume", "first", *more).exit_code == 2
+    assert (folder / "ledger").read_text() == "6\n"
 
 
 def test_a_run_is_replayed_here_and_from_a_file_elsewhere(

@@ -21,6 +21,8 @@ from weft.cli.complaint import complaints
 from weft.cli.exit_codes import ExitCode, statuses
 from weft.cli.given import pairs
 from weft.cli.runs.recorded import journal_at
+from weft.cli.text import clean
+from weft.cli.values import json_text
 
 if TYPE_CHECKING:
     from weft.cli.session import Wishes
@@ -33,7 +35,8 @@ HELP = f"""Go on with a run: what is finished is not done again.
 
 A run that was interrupted goes on where it was, also inside maps, loops and workflows; what is
 asked can be answered with --answer or by `weft answer`. Of a run that had ended, what failed is
-tried again. Inputs and settings are those it was started with.
+tried again. Inputs and settings are those it was started with. Of a run that has succeeded nothing
+is left to do: that is said, and is no failure.
 
 A workflow that has changed since is refused, and the change shown node by node; --accept-changes
 goes on with it, and keeps what is the same. A tool whose effect is `once` is not called again where
@@ -82,7 +85,7 @@ def resume(
         from weft.cli.console import stderr
         from weft.cli.runs.losses import print_losses
         from weft.cli.session import Wishes
-        from weft.workflow.runs.resume import WorkflowChanged, take
+        from weft.workflow.runs.resume import RunSucceeded, WorkflowChanged, take
 
         wishes = Wishes(
             as_json=as_json,
@@ -101,6 +104,14 @@ def resume(
             except WorkflowChanged as error:
                 _show(error.changes)
                 raise
+            except RunSucceeded as error:
+                if answers or words or accept_changes:
+                    raise  # that cannot be done any more
+                stderr().print(clean(error.message), soft_wrap=True)
+                if as_json:
+                    found = {"run": error.run, "status": "succeeded", "exit_code": 0}
+                    typer.echo(json_text(found))
+                return
             print_losses(stderr(), taken.story.losses)
             if any(node.may_act_twice for node in taken.changes.nodes):
                 _show(taken.changes)

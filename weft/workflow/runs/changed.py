@@ -32,7 +32,7 @@ class NodeChange:
 
     `finished`: so many of its instances had ended well in the run; `fate` is what becomes of them.
     `acted`: so many calls of theirs must not be repeated, and were or may have been carried out;
-    `pattern` stands for all of these instances.
+    `pattern` stands for all of these instances. `doubtful`: its inputs may have changed.
     """
 
     node: str
@@ -41,11 +41,12 @@ class NodeChange:
     fate: Fate = ""
     acted: int = 0
     pattern: str = ""
+    doubtful: bool = False
 
     @property
     def may_act_twice(self) -> bool:
         """Whether going on may make a call for a second time that must not be repeated."""
-        return bool(self.acted) and (self.verdict != "unchanged" or self.fate != "kept")
+        return bool(self.acted) and (self.verdict != "unchanged" or self.doubtful)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,8 @@ def _kept(
         if verdict != "unchanged":
             fate = "runs again"
         count = finished[label]
-        yield NodeChange(label, verdict, count, fate if count else "")
+        told = fate if count else ""
+        yield NodeChange(label, verdict, count, told, doubtful=label in doubtful)
 
 
 def _gone(

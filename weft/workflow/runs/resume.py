@@ -36,6 +36,15 @@ class WorkflowChanged(BuildError):
         self.changes = changes
 
 
+class RunSucceeded(InputError):
+    """Nothing of the run is left to do."""
+
+    def __init__(self, run: RunId) -> None:
+        hint = f"see it with `weft runs show {run}`, repeat it with `weft replay {run}`"
+        super().__init__(f"{run} has succeeded: nothing is left to do", hint=hint)
+        self.run = run
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
     """A run that this process has taken: what is needed to go on with it.
@@ -80,8 +89,8 @@ def take(
     be made a second time with other arguments; by node, or by a pattern such as `first[*]/charge`.
     A word holds for the calls that wait for one now, and for no call that has not begun.
 
-    Raises: `UnknownReference`, `RunBusy`, `WorkflowChanged`, `BuildError`, `InputError` when the
-    run has succeeded or `confirmed` names a call whose end is known, `StoreError`.
+    Raises: `UnknownReference`, `RunBusy`, `WorkflowChanged`, `BuildError`, `RunSucceeded`,
+    `InputError` when `confirmed` names a call whose end is known, `StoreError`.
     """
     found = find_run(journal, run)
     losses = journal.losses(found)
@@ -89,8 +98,7 @@ def take(
     try:
         story = story_of(journal, found, replace(losses, calls=()))
         if story.ended is not None and story.ended.status == "succeeded":
-            hint = f"see it with `weft runs show {found}`, repeat it with `weft replay {found}`"
-            raise InputError(f"{found} has succeeded: nothing is left to do", hint=hint)
+            raise RunSucceeded(found)
         unit = rebuilt(story.header, file) if unit is None else unit
         effects = acted(story.records)
         differences = changes(
