@@ -186,3 +186,43 @@ def test_unknown_calls_come_first_and_all_are_shown(monkeypatch: pytest.MonkeyPa
     rows = [line.split() for line in weft("runs", "show", "r").stdout.splitlines()]
     calls = [row[-1] for row in rows if row[:1] == ["charge"]]
     assert calls == ["unknown"] * 5
+
+
+def test_a_word_may_be_corrected_while_nothing_was_built_on_it() -> None:
+    Path("tools.py").write_text(TOOLS.replace('return "shipped', 'assert receipt; return "shipped'))
+    left("many")
+    begun = sorted(paid())
+    mine = f"done[{begun[0]}]/charge"
+    first = weft("resume", "r", "--confirm", 'done[*]/charge=done:""')
+    assert first.exit_code == 1, first.output
+    other = weft("resume", "r", "--confirm", f'done[{begun[1]}]/charge=done:"two"')
+    assert other.exit_code == 1, other.output
+    late = weft("resume", "r", "--confirm", f'done[{begun[1]}]/charge=done:"three"')
+    assert late.exit_code == 2
+    assert f"done[{begun[1]}]/ship has gone on with what was said" in late.stderr
+    last = weft("resume", "r", "--confirm", f'{mine}=done:"one"')
+    assert last.exit_code == 0, last.output
+    assert "shipped one" in last.stdout
+    assert "shipped two" in last.stdout
+    assert sorted(paid()) == [0, 1, 2, 3, 4, 5]
+    assert weft("replay", "r").exit_code == 0
+
+
+def test_a_call_that_was_made_is_not_corrected() -> None:
+    Path("tools.py").write_text(TOOLS.replace('return "shipped', 'assert 0; return "shipped'))
+    assert weft("run", "one.yaml", "--run-id", "r").exit_code == 1
+    assert once() == {"charge": "done"}
+    refused = weft("resume", "r", "--confirm", 'charge=done:"other"')
+    assert refused.exit_code == 2
+    assert "every call's end is known" in refused.stderr
+
+
+def test_a_pattern_corrects_nothing() -> None:
+    Path("tools.py").write_text(TOOLS.replace('return "shipped', 'assert 0; return "shipped'))
+    left("many")
+    begun = paid()
+    assert weft("resume", "r", "--confirm", 'done[*]/charge=done:"x"').exit_code == 1
+    again = weft("resume", "r", "--confirm", "done[*]/charge=repeat")
+    assert again.exit_code == 2
+    assert sorted(paid())[: len(begun)] == sorted(begun)
+    assert len(set(paid())) == len(paid())

@@ -147,7 +147,7 @@ def _show(changes: Changes) -> None:
 
 
 def _confirmation(word: str) -> Confirmation:
-    from weft.workflow.runs.resume import confirmation
+    from weft.workflow.runs.words import confirmation
 
     found = confirmation(word)
     if found is None:

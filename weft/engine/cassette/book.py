@@ -44,6 +44,11 @@ class Known:
         return f"{in_any_attempt(self.called.node)}@{self.called.call}"
 
     @property
+    def by_word(self) -> bool:
+        """Whether it was not made, and ended as a person says."""
+        return isinstance(self.called, ToolCalled) and bool(self.called.stands_for)
+
+    @property
     def stands_in(self) -> bool:
         """Whether it was never made: a person's word on another call stands for it."""
         called = self.called
@@ -56,10 +61,12 @@ class Confirmation:
 
     done     it was carried out; `value` is what it returned
     repeat   it was not, or it may be repeated
+    corrects an earlier word on the same call
     """
 
     kind: Literal["done", "repeat"]
     value: Any = None
+    corrects: bool = False
 
 
 class CallIds:

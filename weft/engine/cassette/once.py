@@ -110,7 +110,10 @@ def _stands_for(
 ) -> Known | Word | None:
     if _done(known) == "not done":
         return None
-    said = None if known.succeeded else book.confirmed(node, call)
+    final = known.succeeded and not known.by_word
+    said = None if final else book.confirmed(node, call)
+    if said is not None and known.succeeded and not said.corrects:
+        said = None  # it is about a call in its place
     if said is not None:
         return _word(said, node, call)
     if _done(known) == "done" and not known.is_lost:

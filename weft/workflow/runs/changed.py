@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from weft.core.errors import SourceError
@@ -53,7 +53,8 @@ class NodeChange:
 class Changes:
     """`files` that differ, each with a verdict; `nodes` in the order they are written.
 
-    `lines` is the difference of the documents' texts. Without `nodes` nothing can be said of them:
+    `lines` is the difference of the documents' texts; `needs` the nodes whose values each node of
+    the workflow takes as it is now. Without `nodes` nothing can be said of them:
     the record holds no workflow that can be read by itself.
     """
 
@@ -61,6 +62,7 @@ class Changes:
     nodes: tuple[NodeChange, ...]
     lines: tuple[str, ...] = ()
     outputs: bool = False
+    needs: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def matter(self) -> bool:
@@ -103,7 +105,8 @@ def changes(
         for node in (*_kept(before, after, counts), *_gone(before, after, counts))
     )
     outputs = then.document.outputs != unit.document.outputs
-    return Changes(files, nodes, _lines(then_texts, now), outputs)
+    needs = {label: written.needs for label, written in after.items()}
+    return Changes(files, nodes, _lines(then_texts, now), outputs, needs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +163,9 @@ def _kept(
         old = before.get(label)
         same = old is not None and old.identity == written.identity
         verdicts[label] = "new" if old is None else "unchanged" if same else "changed"
-    doubtful = _downstream(
-        after, {label for label, said in verdicts.items() if said != "unchanged"}
+    doubtful = downstream(
+        {label: written.needs for label, written in after.items()},
+        {label for label, said in verdicts.items() if said != "unchanged"},
     )
     for label, verdict in verdicts.items():
         fate: Fate = "kept while its inputs stay the same" if label in doubtful else "kept"
@@ -181,15 +185,18 @@ def _gone(
             yield NodeChange(label, "gone", count, "dropped" if count else "")
 
 
-def _downstream(nodes: Mapping[str, _Written], changed: set[str]) -> set[str]:
-    """The nodes that take in what changed ones come to, or are inside of such nodes."""
+def downstream(nodes: Mapping[str, frozenset[str]], changed: set[str]) -> set[str]:
+    """`changed`, and the nodes that take in what these come to or are inside of such nodes.
+
+    `nodes`: each with those that it needs.
+    """
     found = set(changed)
     growing = True
     while growing:
         more = {
             label
-            for label, written in nodes.items()
-            if label not in found and (written.needs & found or _outer(label, found))
+            for label, needs in nodes.items()
+            if label not in found and (needs & found or _outer(label, found))
         }
         found |= more
         growing = bool(more)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from weft.core.errors import BuildError, InputError
-from weft.core.ids import NodeId, RunId, in_any_attempt, pattern_of, stem
+from weft.core.ids import RunId
 from weft.core.ports.journal import Claim, Journal, Letter
 from weft.engine.cassette import Confirmation, Redactor
-from weft.engine.effects import is_unknown
 from weft.engine.journal.recalled import RecordedRecall
 from weft.workflow.recording import Past
 from weft.workflow.run import FlowRun
@@ -23,7 +21,8 @@ from weft.workflow.runs.find import find_run
 from weft.workflow.runs.rebuilt import rebuilt
 from weft.workflow.runs.sources import digests_like
 from weft.workflow.runs.story import Story, story_of
-from weft.workflow.runs.unsettled import Unsettled, acted, bound, unsettled
+from weft.workflow.runs.unsettled import acted
+from weft.workflow.runs.words import finished, said_anew, words_on
 from weft.workflow.secrets import redactor_of
 from weft.workflow.unit import Unit
 
@@ -102,7 +101,7 @@ def take(
         unit = rebuilt(story.header, file) if unit is None else unit
         effects = acted(story.records)
         differences = changes(
-            story.header, unit, _finished(story), Counter(call.node for call in effects)
+            story.header, unit, finished(story), Counter(call.node for call in effects)
         )
         if differences.matter and not accept_changes:
             raise WorkflowChanged(
@@ -111,7 +110,7 @@ def take(
                 hint="--accept-changes goes on with what it is now; what is the same is kept",
             )
         letters = journal.letters(found)  # they are handed out once
-        words = _words(letters, story, differences, effects, confirmed or {})
+        words = words_on(letters, story, differences, effects, confirmed or {})
         return _taken(journal, claim, unit, story, differences, words, letters)
     except BaseException:
         claim.release()
@@ -145,7 +144,7 @@ def _taken(
 ) -> Taken:
     redactor = redactor_of(unit, story.header.secrets)
     past = Past(
-        RecordedRecall(story.records, restore=redactor.restore),
+        RecordedRecall(story.records, skip=said_anew(story, confirmed), restore=redactor.restore),
         redactor,
         claim,
         tuple(numbered.record for numbered in story.records),
@@ -162,90 +161,3 @@ def _taken(
 
 def _inputs(story: Story, redactor: Redactor) -> dict[str, Any]:
     return redactor.restore(dict(story.header.inputs))
-
-
-def _finished(story: Story) -> Counter[NodeId]:
-    return Counter({node: 1 for node, outcome in story.outcomes.items() if outcome.ok})
-
-
-def _words(
-    letters: Sequence[Letter],
-    story: Story,
-    differences: Changes,
-    effects: Sequence[Unsettled],
-    confirmed: Mapping[str, Confirmation],
-) -> dict[str, Confirmation]:
-    """What people say of calls that wait for it, here and in letters, by the place of each."""
-    found: dict[str, Confirmation] = {}
-    calls = unsettled(story.records)
-    for letter in letters:
-        if letter.kind == "confirm" and letter.node not in confirmed:
-            found |= bound(letter, calls)
-    if not confirmed:
-        return found
-    waiting = [*calls, *_repeated(story, differences, effects)]
-    moved = _moved(differences)
-    for where, said in confirmed.items():
-        meant = [call.where for call in waiting if call.is_at(where)]
-        # Else it is about a call that is known by its node only: one that was moved, or lost.
-        if not meant and (_label(where) in moved or (story.losses.unsure and "*" not in where)):
-            meant = [where]
-        if not meant:
-            raise _needless(where, (*_places(waiting), *moved), story.losses.unsure)
-        found |= dict.fromkeys(meant, said)
-    return found
-
-
-def _label(where: str) -> str:
-    return stem(NodeId(where.replace("*", "0")))
-
-
-def _needless(where: str, waited_for: Iterable[str], unsure: bool) -> InputError:
-    """The error for a word on no call that is known to wait for one."""
-    places = ", ".join(dict.fromkeys(waited_for))
-    hint = f"a word is waited for at {places}" if places else "every call's end is known"
-    if unsure:
-        hint = "a pattern speaks for calls that the record has, and this record has lost calls: "
-        hint += "name each node for itself, once you know whether it made its call"
-    return InputError(f"no call at {where!r} needs a word", hint=hint)
-
-
-def _places(calls: Iterable[Unsettled]) -> Iterable[str]:
-    """The nodes of `calls`, several instances of one as a pattern."""
-    alike: dict[str, set[str]] = {}
-    for call in calls:
-        alike.setdefault(pattern_of(call.node), set()).add(in_any_attempt(call.node))
-    return (next(iter(nodes)) if len(nodes) == 1 else name for name, nodes in alike.items())
-
-
-def _repeated(
-    story: Story, differences: Changes, effects: Sequence[Unsettled]
-) -> Iterable[Unsettled]:
-    """The calls with a known end that the run may come to once more, with other arguments."""
-    at_risk = {node.node for node in differences.nodes if node.may_act_twice}
-    refused = {
-        in_any_attempt(node)
-        for node, outcome in story.outcomes.items()
-        if outcome.failure is not None and is_unknown(outcome.failure)
-    }
-    return (c for c in effects if stem(c.node) in at_risk or in_any_attempt(c.node) in refused)
-
-
-def _moved(differences: Changes) -> tuple[str, ...]:
-    """Nodes that may make a call which a node made that is gone."""
-    if not any(node.acted for node in differences.nodes if node.verdict == "gone"):
-        return ()
-    return tuple(node.node for node in differences.nodes if node.verdict in ("new", "changed"))
-
-
-def confirmation(text: str) -> Confirmation | None:
-    """`done`, `done:JSON` with what was returned, or `repeat`; None for any other text."""
-    word, colon, value = text.partition(":")
-    if text == "repeat":
-        return Confirmation("repeat")
-    if word != "done":
-        return None
-    try:
-        return Confirmation("done", json.loads(value) if colon else None)
-    except (ValueError, RecursionError):
-        return None

@@ -67,6 +67,11 @@ def acted(records: Iterable[Numbered]) -> tuple[Unsettled, ...]:
     return _calls(records, has_acted)
 
 
+def told(records: Iterable[Numbered]) -> tuple[Unsettled, ...]:
+    """The calls that ended as a person says, in order."""
+    return _calls(records, lambda known: known.by_word)
+
+
 def refused(story: Story) -> tuple[NodeId, ...]:
     """The nodes that made no call because the record has lost some, theirs perhaps among them."""
     if not story.losses.unsure:
