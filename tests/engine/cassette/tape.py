@@ -13,6 +13,7 @@ from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Record
 from weft.engine.cassette import CallLog, Confirmation, Redactor
 from weft.engine.place import PLACE, Place
+from weft.validation import misfit
 
 T = TypeVar("T")
 RUN = RunId("run-1")
@@ -49,6 +50,7 @@ class Tape:
             confirmed=confirmed,
             redactor=redactor,
             log=lambda node, text: self.said.append((node, text)),
+            misfit=misfit,
         )
 
     def run(self, main: Awaitable[T], node: str = NODE, attempt: int = 1) -> T:

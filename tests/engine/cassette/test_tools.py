@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -439,3 +440,28 @@ def test_the_table_of_once_calls() -> None:
     tape.clock.advance(1)
     tape.run(tools.call("pay", {"amount": 2}), attempt=2)
     assert [call.done for call in once_calls(tape.events)] == ["done", "unknown", "done"]
+
+
+class Typed(Ledger):
+    """Says what it returns."""
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(replace(spec, result={"type": "string"}) for spec in super().specs())
+
+
+def test_what_a_tool_cannot_have_returned_is_no_word() -> None:
+    tape = Tape()
+    tape.run(RecordingTools(Ledger("once"), tape.log()).call("pay", PAY))
+    again = Typed("once")
+    for value in (None, 7):
+        refused = Tape()
+        said = {"pay": Confirmation("done", value)}
+        tools = RecordingTools(again, refused.log(tape.events[:1], said))
+        with pytest.raises(EffectUnknown, match="cannot have returned") as unknown:
+            refused.run(tools.call("pay", PAY))
+        assert '{"type": "string"}' in str(unknown.value)
+        assert not refused.events
+    said = {"pay": Confirmation("done", "by hand")}
+    tools = RecordingTools(again, Tape().log(tape.events[:1], said))
+    assert tape.run(tools.call("pay", PAY)) == "by hand"
+    assert not again.paid

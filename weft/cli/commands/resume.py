@@ -99,7 +99,12 @@ def resume(
         with journal_at(journal) as opened:
             try:
                 taken = take(
-                    opened, run, file=file, accept_changes=accept_changes, confirmed=confirmed
+                    opened,
+                    run,
+                    file=file,
+                    accept_changes=accept_changes,
+                    confirmed=confirmed,
+                    as_written=True,
                 )
             except WorkflowChanged as error:
                 _show(error.changes)

@@ -125,12 +125,17 @@ def check_word(book: CallBook, node: NodeId, name: str, word: Word, result: Json
     """Raises: `EffectUnknown` where what a person says cannot be what the tool returned."""
     why = book.misfit(word.value, result)
     if why is not None:
-        shown = {key: result[key] for key in ("type", "enum", "anyOf", "oneOf") if key in result}
         raise EffectUnknown(
             f"{name} cannot have returned what was said of its call: {why}",
             hint=f"resume with --confirm {word_for(node, 'done:JSON')}, "
-            f"what it returned as JSON{f', of {json.dumps(shown)}' if shown else ''}",
+            f"what it returned as JSON{described(result)}",
         )
+
+
+def described(result: JsonSchema) -> str:
+    """What a result is, behind a comma; empty where the schema says little."""
+    shown = {key: result[key] for key in ("type", "enum", "anyOf", "oneOf") if key in result}
+    return f", of {json.dumps(shown)}" if shown else ""
 
 
 def _lost(book: CallBook, node: NodeId, call: CallId, name: str) -> Word | None:

@@ -19,6 +19,7 @@ from weft.workflow.run_settings import RunSettings, settings_of
 from weft.workflow.runs.changed import Changes, changes
 from weft.workflow.runs.find import find_run
 from weft.workflow.runs.rebuilt import rebuilt
+from weft.workflow.runs.results import check_results
 from weft.workflow.runs.sources import digests_like
 from weft.workflow.runs.story import Story, story_of
 from weft.workflow.runs.unsettled import acted
@@ -79,6 +80,7 @@ def take(
     file: Path | None = None,
     accept_changes: bool = False,
     confirmed: Mapping[str, Confirmation] | None = None,
+    as_written: bool = False,
 ) -> Taken:
     """Take a run to go on with it, on the workflow that it was begun with.
 
@@ -87,6 +89,8 @@ def take(
     the same. `confirmed`: what a person says of calls that nobody knows the end of, or that would
     be made a second time with other arguments; by node, or by a pattern such as `first[*]/charge`.
     A word holds for the calls that wait for one now, and for no call that has not begun.
+    `as_written`: no tools are substituted, so that words are checked by what those of the workflow
+    return; else each call checks its own.
 
     Raises: `UnknownReference`, `RunBusy`, `WorkflowChanged`, `BuildError`, `RunSucceeded`,
     `InputError` when `confirmed` names a call whose end is known, `StoreError`.
@@ -111,6 +115,8 @@ def take(
             )
         letters = journal.letters(found)  # they are handed out once
         words = words_on(letters, story, differences, effects, confirmed or {})
+        if as_written:
+            check_results(unit, story.records, words)
         return _taken(journal, claim, unit, story, differences, words, letters)
     except BaseException:
         claim.release()

@@ -24,11 +24,13 @@ class Unsettled:
     """A call that stands in the way of its run. `called` is the record of its intent.
 
     `ended`: it failed on the way, or its result could not be kept (`lost`); None: its process died.
+    `is_open`: it stands so; else it has ended well, and somebody asks for it all the same.
     """
 
     called: Numbered
     ended: Numbered | None
     lost: bool
+    is_open: bool = True
 
     @property
     def where(self) -> str:
@@ -105,7 +107,7 @@ def _calls(records: Iterable[Numbered], chosen: Callable[[Known], bool]) -> tupl
                 seen[place] = {}
             seen.setdefault(place, {})[type(record)] = numbered
     return tuple(
-        Unsettled(found[ToolCalled], found.get(ToolReturned), known.is_lost)
+        Unsettled(found[ToolCalled], found.get(ToolReturned), known.is_lost, stands_open(known))
         for known in memory.everything()
         if chosen(known) and not _is_told_by_another(known)
         for found in [seen[in_any_attempt(known.called.node), known.called.call]]

@@ -6,6 +6,7 @@ Mends nothing: whoever claims the run adds what is known.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from weft.core.ports.journal import Losses, LostRun
@@ -98,7 +99,8 @@ def _orphans(tables: SqliteTables) -> Iterator[tuple[Path, OnceState]]:
 
 def _files(tables: SqliteTables) -> list[tuple[int, Path]]:
     """Files of `once` calls, by the numbers of their runs; 0 for what was put aside."""
-    folder = tables.once_file(0).parent
-    paths = folder.iterdir() if folder.is_dir() else ()
+    paths: list[Path] = []
+    with suppress(FileNotFoundError, PermissionError):  # of another user, who alone may look
+        paths += tables.once_file(0).parent.iterdir()
     numbered = ((int(p.name) if p.name.isdecimal() else 0, p) for p in paths)
     return sorted(each for each in numbered if each[1].suffix != ".part")
