@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from weft.core.ports.journal import Journal
     from weft.workflow import Flow, FlowResult, Models
     from weft.workflow.document.settings import Durability
-    from weft.workflow.runs.story import Story
 
 _BY_STATUS = {
     "succeeded": ExitCode.SUCCEEDED,
@@ -314,7 +313,7 @@ class Session:
         if self._wishes.silent and code is ExitCode.SUCCEEDED:
             return
         if self._wishes.as_json:
-            from weft.cli.runs.effects import unsettled_data
+            from weft.cli.runs.afterwards import told_unsettled
 
             text = document(
                 self._trace,
@@ -324,7 +323,7 @@ class Session:
                 serial_wall_s=self.serial_wall_s,
                 more={
                     **self._earlier(),
-                    "unsettled": unsettled_data(self._story(), result.unsettled),
+                    "unsettled": told_unsettled(self._journal, self._record, result.unsettled),
                     **(self._report.keys() if self._report else {}),
                 },
             )
@@ -351,18 +350,6 @@ class Session:
         """What the JSON document tells of the record that the run goes on with."""
         recalled = {"nodes": self._trace.recalled, "calls": self._recalled_calls}
         return {"parts": self._trace.parts, "recalled": recalled}
-
-    def _story(self) -> Story | None:
-        """What is recorded of the run, if a journal has it and can be read."""
-        if self._record is None or self._journal is None:
-            return None
-        from weft.workflow.runs.story import story_of
-
-        try:
-            return story_of(self._journal, self._record)
-        except StoreError as error:
-            self._warn(error.message)
-            return None
 
     def _correctable(self, mistake: InputError) -> InputError:
         """An answer that does not fit, and how to give another where the run is recorded."""

@@ -251,10 +251,6 @@ class RunExists(StoreError):
     """The journal has a run of this id."""
 
 
-class RunLost(StoreError):
-    """The journal had the run, and has lost it."""
-
-
 class RunBusy(StoreError):
     """Another process has the run."""
 

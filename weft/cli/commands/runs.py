@@ -15,7 +15,6 @@ from weft.cli.given import byte_count, run_name, seconds
 from weft.cli.runs.recorded import journal_at, stories_at
 from weft.cli.text import amount, clean
 from weft.cli.values import json_text
-from weft.core.errors import RunLost
 from weft.core.ids import RunId
 
 if TYPE_CHECKING:
@@ -110,6 +109,7 @@ def show(
         from weft.cli.console import stdout
         from weft.cli.report import print_outputs
         from weft.cli.runs.losses import print_lost_calls
+        from weft.engine.journal.refusals import RunLost
         from weft.cli.runs.showing import print_run, result_data, story_data
         from weft.workflow.runs.find import find_run, shown_standing
         from weft.workflow.runs.story import salvaged, story_of

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from rich.console import Console
 
 from weft.cli.runs.again import again
-from weft.cli.runs.effects import print_effects
+from weft.cli.runs.effects import print_effects, unsettled_data
 from weft.cli.text import clean
+from weft.core.errors import StoreError
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal
+from weft.engine.effects import UnsettledEffect
 from weft.workflow.runs.story import story_of
 
 
@@ -20,6 +23,20 @@ def tell_effects(console: Console, journal: Journal, run: RunId, place: str | No
     `place`: what `--journal` said.
     """
     print_effects(console, story_of(journal, run), again(run, place))
+
+
+def told_unsettled(
+    journal: Journal | None, run: RunId | None, ended: Sequence[UnsettledEffect]
+) -> list[dict[str, object]]:
+    """The calls that a person has to judge, as the JSON document has them.
+
+    `ended`: those that the run ended with. A record that cannot be read tells of none.
+    """
+    story = None
+    if journal is not None and run is not None:
+        with suppress(StoreError):
+            story = story_of(journal, run)
+    return unsettled_data(story, ended)
 
 
 def tell_resume(

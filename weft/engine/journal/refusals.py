@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from weft.core.calls import ToolCalled
-from weft.core.errors import RunBusy, RunExists, RunLost, StoreError
+from weft.core.errors import RunBusy, RunExists, StoreError
 from weft.core.ids import RunId
 from weft.core.ports.journal import LostRun
+
+
+class RunLost(StoreError):
+    """The journal had the run, and has lost it."""
 
 
 def busy(run: RunId, who: str, free_s: int | None = None) -> RunBusy:

@@ -269,6 +269,8 @@ const OF_NODE = {
     if (record.effect !== "once") return;
     run.onces += 1;
     node.onces.set(record.call, "");
+    const other = (record.stands_for || "").split("@").pop();
+    if (node.onces.has(other)) node.onces.set(other, "done"); // as a person says
     run.risky.add(node);
   },
   ToolReturned(run, node, record) {
