@@ -109,8 +109,8 @@ def show(
         from weft.cli.console import stdout
         from weft.cli.report import print_outputs
         from weft.cli.runs.losses import print_lost_calls
-        from weft.engine.journal.refusals import RunLost
         from weft.cli.runs.showing import print_run, result_data, story_data
+        from weft.engine.journal.refusals import RunLost
         from weft.workflow.runs.find import find_run, shown_standing
         from weft.workflow.runs.story import salvaged, story_of
 
