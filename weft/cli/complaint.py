@@ -14,6 +14,7 @@ from weft.cli.exit_codes import ExitCode, code_of
 from weft.cli.text import clean
 from weft.cli.values import json_text
 from weft.core.errors import InternalError, SourceError, WeftError
+from weft.core.extras import extra_with, missing
 from weft.core.secrets import hidden, know_secrets
 
 _LONGEST_SOURCE_LINE = 160
@@ -47,6 +48,8 @@ def _told(raised: Exception) -> WeftError:
         raised = raised.exceptions[0]
     if isinstance(raised, WeftError):
         return raised
+    if isinstance(raised, ModuleNotFoundError) and extra_with(str(raised.name).partition(".")[0]):
+        return missing(raised, "this")
     text = f"{type(raised).__name__}: {raised} (--debug shows where it comes from)"
     return InternalError(text)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from weft.core.errors import BuildError, CapabilityError, ModelNotFound, SpecError
+from weft.core.extras import optional_packages
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec
 from weft.decoding.diffusion import catalogue
 from weft.workflow.document.declarations import ModelSpec
@@ -48,13 +49,11 @@ def decoders() -> Iterator[Decoder]:
 
     Raises: `BuildError` without what they run on.
     """
-    try:
+    with optional_packages("decoders"):
         from weft.decoding.speculative.presets import NAMES, preset
 
         presets = [preset(name) for name in NAMES]
         diffusing = [catalogue.preset(name) for name in catalogue.NAMES]
-    except ImportError as error:
-        raise _needs(error) from error
     for each in presets:
         told = each.published
         yield Decoder(
@@ -82,13 +81,12 @@ def decoders() -> Iterator[Decoder]:
 def parse_decoder(text: str) -> DecodeSpec:
     """The decoder of a model in this process that `text` names. Raises: `BuildError`."""
     try:
-        from weft.decoding.decoders import parse_decode
+        with optional_packages("decoders"):
+            from weft.decoding.decoders import parse_decode
 
-        return parse_decode(text)
+            return parse_decode(text)
     except SpecError as error:
         raise BuildError(error.message, hint=error.hint) from error
-    except ImportError as error:
-        raise _needs(error) from error
 
 
 def decoder_of(unit: Unit, step: ModelNode) -> DecodeSpec:
@@ -158,7 +156,3 @@ def _may_diffuse(spec: ModelSpec) -> bool:
         return is_diffusion(locate(spec.model))
     except ModelNotFound:
         return True
-
-
-def _needs(error: ImportError) -> BuildError:
-    return BuildError(f"decoders need {error.name}", hint="pip install 'weft[local]'")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from weft.decoding.diffusion.train.kinds import KINDS, kind_of
-from weft.decoding.diffusion.train.order import Hearing, Kind, Order, Trained
+from weft.core.extras import optional_packages
 from weft.serving.weights import locate
 from weft.workflow.drafters import model_folder
+
+with optional_packages("training"):
+    from weft.decoding.diffusion.train.kinds import KINDS, kind_of
+    from weft.decoding.diffusion.train.order import Hearing, Kind, Order, Trained
 
 __all__ = ["Hearing", "Kind", "Order", "Trained", "all_kinds", "model_folder", "train"]
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from weft.decoding.speculative.train.distil import Writing
-from weft.decoding.speculative.train.kind import Kind
-from weft.decoding.speculative.train.kinds import KINDS, kind_of
-from weft.decoding.speculative.train.session import STARTER, Order, Trained, train
-from weft.decoding.train.frame import Progress
-from weft.decoding.train.news import Measures, News, Writes
+from weft.core.extras import optional_packages
 from weft.serving.weights import locate
+
+with optional_packages("training"):
+    from weft.decoding.speculative.train.distil import Writing
+    from weft.decoding.speculative.train.kind import Kind
+    from weft.decoding.speculative.train.kinds import KINDS, kind_of
+    from weft.decoding.speculative.train.session import STARTER, Order, Trained, train
+    from weft.decoding.train.frame import Progress
+    from weft.decoding.train.news import Measures, News, Writes
 
 __all__ = [
     "STARTER",

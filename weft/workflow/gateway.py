@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from weft.core.errors import BuildError, DuplicateName, ServeError, UnknownReference
+from weft.core.extras import optional_packages
 from weft.core.ports import ModelClient
 from weft.core.ports.journal import Journal
 from weft.decoding.diffusion.guard.priors import PriorLimits
@@ -22,11 +23,8 @@ from weft.workflow.telemetry import run_metrics
 from weft.workflow.thought_model import ThoughtModel
 from weft.workflow.unit import Unit
 
-try:
+with optional_packages("a gateway", ServeError):
     from weft.serving.gateway import Exchange, Gateway, GatewayOptions, Keys, Report, Served
-except ModuleNotFoundError as error:
-    hint = "pip install 'weft[gateway]'"
-    raise ServeError(f"a gateway needs {error.name}", hint=hint) from error
 
 __all__ = ["Exchange", "GatewayOptions", "Keys", "Report", "WorkflowGateway"]
 

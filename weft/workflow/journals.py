@@ -12,6 +12,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from weft.core.errors import StoreError
+from weft.core.extras import optional_packages
 from weft.core.ports.journal import Journal
 from weft.engine.journal import SqliteJournal
 
@@ -66,10 +67,7 @@ def _check_file(path: Path, make: bool) -> None:
 
 
 def _on_server(address: str) -> Journal:
-    try:
+    with optional_packages("a journal on a server", StoreError):
         module = import_module("weft.workflow.postgres")
-    except ModuleNotFoundError as error:
-        hint = "pip install 'weft[postgres]'"
-        raise StoreError(f"a journal on a server needs {error.name}", hint=hint) from error
     journal: Journal = module.PostgresJournal(address)
     return journal

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import Any
 
 from weft.core.errors import BuildError, DuplicateName, ServeError, WeftError
+from weft.core.extras import optional_packages
 from weft.core.ports import ModelClient
 from weft.core.ports.journal import Journal
 from weft.core.secrets import hidden
@@ -20,7 +21,7 @@ from weft.workflow.flow_tool import FlowBegan, FlowOutputs, FlowTool
 from weft.workflow.kept_runs import KeptRuns
 from weft.workflow.models import Models, ModelSource
 
-try:
+with optional_packages("an MCP server", ServeError):
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
@@ -37,10 +38,6 @@ try:
     )
 
     from weft.serving.asgi import Hosted
-except ModuleNotFoundError as error:
-    package = str(error.name).partition(".")[0]
-    hint = "pip install 'weft[mcp]'"
-    raise ServeError(f"an MCP server needs the package {package}", hint=hint) from error
 
 __all__ = ["Hosted", "WorkflowMcpServer"]
 

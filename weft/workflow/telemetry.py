@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from weft.core.calls import CallEvent
 from weft.core.errors import ServeError
 from weft.core.events import Event, Listener
+from weft.core.extras import optional_packages
 from weft.serving.telemetry.export import Tracing, wanted
 
 if TYPE_CHECKING:
@@ -77,9 +78,6 @@ def scraped(port: int) -> Iterator[Scraped]:
 
 def run_metrics() -> RunMetrics:
     """Counts of runs. Raises: `ServeError` when the package is missing."""
-    try:
+    with optional_packages("metrics", ServeError):
         from weft.serving.telemetry.metrics import RunMetrics
-    except ModuleNotFoundError as error:
-        hint = "pip install 'weft[gateway]'"
-        raise ServeError(f"metrics need {error.name}", hint=hint) from error
     return RunMetrics()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from weft.core.calls import CallEvent
 from weft.core.errors import ServeError
+from weft.core.extras import optional_packages
 from weft.core.ids import RunId
 from weft.core.ports.journal import Journal, Numbered
 from weft.engine.advice import speed_advice
@@ -18,11 +19,8 @@ from weft.workflow.runs.outputs import result_of
 from weft.workflow.runs.story import story_of
 from weft.workflow.runs.unsettled import unsettled
 
-try:
+with optional_packages("the page of the runs", ServeError):
     from weft.serving.ui import RunReaders, RunTiming, RunValues, UiServer
-except ModuleNotFoundError as error:
-    hint = "pip install 'weft[gateway]'"
-    raise ServeError(f"the page of the runs needs {error.name}", hint=hint) from error
 
 __all__ = ["READERS", "RunsPage"]
 

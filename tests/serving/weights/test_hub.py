@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from huggingface_hub import constants
 
@@ -24,19 +24,19 @@ SOURCE = HubSource(
 )
 
 
-def served(content: Callable[[str], bytes | Exception | int]) -> httpx.MockTransport:
+def served(content: Callable[[str], bytes | Exception | int]) -> httpx2.MockTransport:
     """A hub that answers with bytes, a status, or not at all."""
 
-    def handle(request: httpx.Request) -> httpx.Response:
+    def handle(request: httpx2.Request) -> httpx2.Response:
         assert "/owner/model/resolve/abc123/" in request.url.path
         answer = content(request.url.path.rsplit("/", 1)[-1])
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, int):
-            return httpx.Response(answer)
-        return httpx.Response(200, content=answer)
+            return httpx2.Response(answer)
+        return httpx2.Response(200, content=answer)
 
-    return httpx.MockTransport(handle)
+    return httpx2.MockTransport(handle)
 
 
 def test_pinned_files_arrive_with_their_progress(tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_pinned_files_arrive_with_their_progress(tmp_path: Path) -> None:
         (bytes(100_000), False),
         (404, True),
         (503, True),
-        (httpx.ConnectError("no route"), True),
-        (httpx.ReadTimeout("slow"), True),
+        (httpx2.ConnectError("no route"), True),
+        (httpx2.ReadTimeout("slow"), True),
     ],
 )
 def test_anything_else_is_a_failed_source(

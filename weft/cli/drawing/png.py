@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from weft.cli.drawing import palette
 from weft.cli.drawing.picture import KIND_PX, LABEL_PX, Box, Line, Picture, Point, curve
 from weft.core.errors import CapabilityError
+from weft.core.extras import optional_packages
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
@@ -23,13 +24,8 @@ def png(picture: Picture) -> bytes:
 
     Raises: `CapabilityError` without Pillow, or when the drawing would be too large for a bitmap.
     """
-    try:
+    with optional_packages("drawing PNG; .svg and .mmd need none", CapabilityError):
         from PIL import Image, ImageDraw
-    except ImportError:
-        raise CapabilityError(
-            "drawing PNG needs Pillow",
-            hint="install weft[png], or write .svg or .mmd instead",
-        ) from None
     scale = _SCALE * _SMOOTH
     width, height = round(picture.width * scale), round(picture.height * scale)
     if width * height > _PIXELS:

@@ -6,16 +6,17 @@ Each is made for one canvas by its settings, which `Plugs` holds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-from weft.decoding.diffusion.action import Action
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.stats import Drawn, Stats
+    from weft.decoding.diffusion.action import Action
+    from weft.decoding.diffusion.adapter import Traits
+    from weft.decoding.diffusion.canvas import Canvas, Slots
+    from weft.decoding.diffusion.query import Query
+    from weft.decoding.diffusion.stats import Drawn, Stats
 
 
 class Guiding(Protocol):

@@ -7,10 +7,12 @@ import json
 import os
 import threading
 from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
 
 from weft.core.errors import CapabilityError, ModelNotFound, ModelUnavailable
+from weft.core.extras import optional_packages
 from weft.core.ports.model import Capabilities, Layout, ModelEvent, ModelRequest
 from weft.core.values import Completion, Message
 from weft.decoding.diffusion.models import is_diffusion, tokenizer_folder
@@ -188,11 +190,10 @@ class LocalModel:
         with self._reading:
             if self._tokens is None:
                 try:
-                    from weft.serving.local.tokens import Tokens
+                    with _packages():
+                        from weft.serving.local.tokens import Tokens
 
-                    self._tokens = Tokens.read(self._tokenizer_folder())
-                except ImportError as error:
-                    raise _needs(error) from error
+                        self._tokens = Tokens.read(self._tokenizer_folder())
                 except (OSError, ValueError) as error:
                     raise converted("the tokenizer cannot be read", error) from error
             return self._tokens
@@ -209,15 +210,14 @@ class LocalModel:
         return min((size for size in sizes if size is not None), default=None)
 
     def _load(self) -> Batching:
-        try:
+        with _packages():
             if self.diffuses:
                 from weft.serving.local.diffusion.batcher import DiffusionBatcher
 
                 return DiffusionBatcher.load(self.path, self.options)
             from weft.serving.local.batcher import Batcher
-        except ImportError as error:
-            raise _needs(error) from error
-        return Batcher.load(self.path, self.options)
+
+            return Batcher.load(self.path, self.options)
 
 
 def _check_possible(request: ModelRequest) -> None:
@@ -232,8 +232,8 @@ def _check_possible(request: ModelRequest) -> None:
         raise CapabilityError(f"a local model reports at most {_TOP_LOGPROBS} top_logprobs")
 
 
-def _needs(error: ImportError) -> CapabilityError:
-    return CapabilityError(f"local models need {error.name}", hint="pip install 'weft[local]'")
+def _packages() -> AbstractContextManager[None]:
+    return optional_packages("local models", CapabilityError)
 
 
 def _trained_context(path: Path) -> int | None:

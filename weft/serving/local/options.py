@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec
-from weft.decoding.diffusion.filters import Guard
-from weft.decoding.diffusion.guard.moderation import Moderator
-from weft.decoding.diffusion.guard.priors import PriorLimits
 from weft.decoding.network.options import NetworkOptions, check_size
+
+if TYPE_CHECKING:
+    from weft.decoding.diffusion.filters import Guard
+    from weft.decoding.diffusion.guard.moderation import Moderator
+    from weft.decoding.diffusion.guard.priors import PriorLimits
 
 EXTRA_FIELDS = frozenset({"ignore_eos"})
 """Further fields of requests that local models honour."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from weft.core.calls import CallEvent
 from weft.core.errors import BuildError
 from weft.core.events import Event
+from weft.core.extras import optional_packages
 from weft.core.tracing import trace_headers
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-_HINT: Final = "pip install 'weft[otel]'"
 
 
 class Tracing:
@@ -35,10 +35,8 @@ class Tracing:
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         env = os.environ if environment is None else environment
-        try:
+        with optional_packages("spans"):
             from opentelemetry import propagate, trace
-        except ModuleNotFoundError as error:
-            raise BuildError(f"spans need {error.name}", hint=_HINT) from error
         provider = trace.get_tracer_provider()
         if isinstance(provider, trace.ProxyTracerProvider):  # nobody has set one
             provider = _provider(env)
@@ -71,12 +69,10 @@ def wanted(environment: Mapping[str, str] | None = None) -> bool:
 
 
 def _provider(env: Mapping[str, str]) -> TracerProvider:
-    try:
+    with optional_packages("spans"):
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ModuleNotFoundError as error:
-        raise BuildError(f"spans need {error.name}", hint=_HINT) from error
     base = {
         "service.name": env.get("OTEL_SERVICE_NAME", "weft"),
         "service.version": version("weft"),
@@ -96,8 +92,6 @@ def _exporter(name: str) -> SpanExporter:
         raise BuildError(
             f"OTEL_TRACES_EXPORTER names {name!r}", hint="it may be otlp, console or none"
         )
-    try:
+    with optional_packages("the exporter otlp"):
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    except ModuleNotFoundError as error:
-        raise BuildError(f"the exporter otlp needs {error.name}", hint=_HINT) from error
     return OTLPSpanExporter()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.core.errors import CapabilityError
+from weft.core.extras import optional_packages
 from weft.serving.weights.progress import Progress
 
 if TYPE_CHECKING:
@@ -35,13 +36,9 @@ def convert(gguf: Path, folder: Path, progress: Progress) -> None:
 
     Raises: `CapabilityError` when a library is missing or the model is not Llama-shaped.
     """
-    try:
+    with optional_packages("converting weights", CapabilityError):
         from gguf import GGUFReader
         from transformers import AutoTokenizer
-    except ImportError as error:
-        raise CapabilityError(
-            f"converting weights needs {error.name}", hint="pip install 'weft[local]'"
-        ) from error
     reader = GGUFReader(gguf)
     if _field(reader, "general.architecture") != "llama":
         raise CapabilityError("only Llama-shaped GGUF files can be converted")

@@ -8,13 +8,15 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-import httpx
+import httpx2
 
+from weft.core.errors import CapabilityError
+from weft.core.extras import optional_packages
 from weft.serving.weights.catalogue import HubSource, PinnedFile
 from weft.serving.weights.progress import Progress
 from weft.serving.weights.source import SourceFailed
 
-_TIMEOUT = httpx.Timeout(30.0, connect=3.0)
+_TIMEOUT = httpx2.Timeout(30.0, connect=3.0)
 
 
 def fetch(
@@ -22,22 +24,20 @@ def fetch(
     folder: Path,
     progress: Progress,
     *,
-    transport: httpx.BaseTransport | None = None,
+    transport: httpx2.BaseTransport | None = None,
 ) -> None:
     """Write the source's files into `folder`. Honours `HF_HUB_OFFLINE` and `HF_ENDPOINT`.
 
     Raises: `SourceFailed` when the hub is offline or unreachable, or sends something else.
     """
-    try:
+    with optional_packages("models from the hub", CapabilityError):
         from huggingface_hub import constants, hf_hub_url
-    except ImportError as error:
-        raise SourceFailed("huggingface_hub is not installed") from error
     if constants.HF_HUB_OFFLINE:
         raise SourceFailed("HF_HUB_OFFLINE is set")
     total = sum(file.size for file in source.files)
     done = 0
     progress("hub", done, total)
-    with httpx.Client(transport=transport, timeout=_TIMEOUT, follow_redirects=True) as client:
+    with httpx2.Client(transport=transport, timeout=_TIMEOUT, follow_redirects=True) as client:
         for file in source.files:
             url = hf_hub_url(source.repository, file.name, revision=source.revision)
             _download(client, url, file, folder / file.name, done, total, progress)
@@ -45,7 +45,7 @@ def fetch(
 
 
 def _download(
-    client: httpx.Client,
+    client: httpx2.Client,
     url: str,
     file: PinnedFile,
     target: Path,
@@ -65,7 +65,7 @@ def _download(
                 digest.update(chunk)
                 out.write(chunk)
                 progress("hub", before + received, total)
-    except httpx.HTTPError as error:
+    except httpx2.HTTPError as error:
         raise SourceFailed(f"the hub did not send {file.name}: {error}", temporary=True) from error
     if received != file.size or digest.hexdigest() != file.sha256:
         raise SourceFailed(f"{file.name} from the hub is not the file that the catalogue pins")

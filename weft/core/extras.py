@@ -1,0 +1,59 @@
+"""Packages that weft runs without: an import that fails names the extra that brings the package.
+
+Imports none of them, and knows the extras from weft's own metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import requires
+from typing import Final
+
+from weft.core.errors import BuildError, WeftError
+
+_REQUIREMENT: Final = re.compile(r"([\w.-]+).*?\bextra\s*==\s*['\"]([\w.-]+)['\"]")
+_OTHER_NAMES: Final = {"pil": "pillow"}
+"""Distributions that are called otherwise than their modules."""
+
+
+@contextmanager
+def optional_packages(purpose: str, kind: type[WeftError] = BuildError) -> Iterator[None]:
+    """For imports of what `purpose` needs. Raises: `kind` where a package is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise missing(error, purpose, kind) from error
+
+
+def missing(error: ImportError, purpose: str, kind: type[WeftError] = BuildError) -> WeftError:
+    """What a person is told. Raises: the error itself where it is one of weft's own modules."""
+    package = str(error.name).partition(".")[0]
+    if package == "weft":
+        raise error
+    if not isinstance(error, ModuleNotFoundError):
+        return kind(f"a package for {purpose} does not load: {error}", hint=advice(package))
+    return kind(f"the package {package} is missing for {purpose}", hint=advice(package))
+
+
+def advice(package: str) -> str:
+    """How to install the package of that top-level module: by the smallest extra that has it."""
+    extra = extra_with(package)
+    return f"pip install {package}" if extra is None else f"pip install 'weft[{extra}]'"
+
+
+def extra_with(package: str) -> str | None:
+    """The smallest extra of weft with a distribution of that module; None where none has it."""
+    module = _normal(package)
+    wanted = _OTHER_NAMES.get(module, module)
+    matches = [_REQUIREMENT.match(each) for each in requires("weft") or ()]
+    found = [match.groups() for match in matches if match]
+    sizes = Counter(extra for _, extra in found)
+    having = [extra for name, extra in found if f"{_normal(name)}-".startswith(f"{wanted}-")]
+    return min(having, key=lambda extra: sizes[extra], default=None)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
