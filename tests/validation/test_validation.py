@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +13,15 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.profile import examples
-from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema, misfit, misfit_async
+from weft.core.errors import MachineBusy
+from weft.validation import (
+    SchemaRefused,
+    TooMuchToCheck,
+    compile_schema,
+    misfit,
+    misfit_async,
+    process,
+)
 from weft.validation.process import check_apart, check_apart_async
 
 
@@ -150,9 +159,19 @@ def test_a_check_is_ended_at_its_time_limit() -> None:
     assert "too large to say where" in str(check_apart(BRANCHES, endless, 1.0))
     assert "too large to say where" in str(asyncio.run(check_apart_async(BRANCHES, endless, 1.0)))
     with pytest.raises(TooMuchToCheck):
-        check_apart(BRANCHES, endless, 0.0)
+        check_apart(doubling(30), 1, 0.0)
     with pytest.raises(TooMuchToCheck):
-        asyncio.run(check_apart_async(BRANCHES, endless, 0.0))
+        asyncio.run(check_apart_async(doubling(30), 1, 0.0))
+
+
+def test_a_check_that_gets_no_processor_is_nobodys_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is not run, as on a busy machine: stopped before it has begun."""
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+    monkeypatch.setattr(process, "_COMMAND", (sys.executable, "-c", code))
+    with pytest.raises(MachineBusy):
+        check_apart({}, 1, wait_s=0.2)
+    with pytest.raises(MachineBusy):
+        asyncio.run(check_apart_async({}, 1, wait_s=0.2))
 
 
 async def _cancelled_check() -> int:

@@ -17,6 +17,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── JoinUnsatisfied      too few branches succeeded
 │   ├── LoopLimit            a loop reached its bound without its condition
 │   ├── NodeLimit            the run would have more nodes than it may
+│   ├── MachineBusy          a check found no free processor in time     (retryable)
 │   ├── Cancelled            somebody cancelled the run, the branch or the sample
 │   ├── NodeFailed           a plain exception escaped from a node's own code
 │   ├── AgentError           an agent ended without an answer: rounds, steps or ways are used up
@@ -213,6 +214,13 @@ class JoinUnsatisfied(RunError):
 
 class LoopLimit(RunError):
     """A bounded loop reached its bound before its condition held."""
+
+
+class MachineBusy(RunError):
+    """Nothing is known to be wrong: a check found no free processor in time. Come back later."""
+
+    retryable = True
+    retry_after_s = 5.0
 
 
 class NodeLimit(RunError):

@@ -1,11 +1,11 @@
 """JSON values checked against JSON Schemas (draft 2020-12), where either may come from a stranger.
 
 compile_schema(schema)            a bounded, compiled schema, or `SchemaRefused`
-misfit(value, schema)             why a value does not fit; may block for `TIME_LIMIT_S`
+misfit(value, schema)             why a value does not fit; may block for `WAIT_LIMIT_S`
 await misfit_async(value, schema) the same without blocking the event loop
 
 Patterns are matched by an engine of linear time. A check that could take long runs in a process of
-its own, which is killed at the time limit. Knows nothing of where schemas and values come from.
+its own, which ends at a limit of processor time. Knows nothing of where schemas and values come from.
 """
 
 from weft.validation.bounds import SchemaRefused, TooMuchToCheck

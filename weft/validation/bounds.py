@@ -15,7 +15,9 @@ MAX_EXPANSION: Final = 10_000
 """Subschemas that one value may have to fit at once, with all references followed."""
 MAX_VALUE_DEPTH: Final = 200
 TIME_LIMIT_S: Final = 5.0
-"""How long a check may take in a process of its own."""
+"""Processor time of a check in a process of its own."""
+WAIT_LIMIT_S: Final = 60.0
+"""How long such a check may take all in all, also where it gets little of a busy machine."""
 
 
 class SchemaRefused(ValueError):

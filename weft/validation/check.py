@@ -1,22 +1,26 @@
 """One check in a process of its own: reads `[schema, value, pattern bytes]` and says what is wrong.
 
-Runs as a script beside `message.py`, without the rest of weft. The first line that it writes is
-`fits` or `differs`; after `differs` comes why, as far as time allows.
+Runs as a script beside `message.py`, without the rest of weft, and is ended by a signal when it has
+used the processor for as many seconds as its argument says. The first line that it writes is `fits`
+or `differs`; after `differs` comes why, as far as time allows.
 """
 
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 
 from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
 
 _MAX_MEMORY = 2 * 1024**3
+_SHORTEST_S = 0.001  # 0 would mean no limit
 
 
 def main() -> None:
     """Answer the question on stdin."""
+    _bound_time(float(sys.argv[1]))
     _bound_memory()
     schema, value, pattern_bytes = json.loads(sys.stdin.buffer.read())
     options = RegexOptions(size_limit=pattern_bytes)
@@ -34,6 +38,11 @@ def main() -> None:
         from message import error_text  # type: ignore[import-not-found] # its neighbour
 
         print(json.dumps(error_text(error)), flush=True)
+
+
+def _bound_time(seconds: float) -> None:
+    if hasattr(signal, "setitimer"):  # not on Windows, where whoever asks waits and ends it
+        signal.setitimer(signal.ITIMER_PROF, max(seconds, _SHORTEST_S))
 
 
 def _bound_memory() -> None:

@@ -58,9 +58,9 @@ class CompiledSchema:
             raise SchemaRefused(f"not a JSON Schema: {str(error)[:200]}") from None
 
     def misfit(self, value: object) -> str | None:
-        """Why `value` does not fit, in words, or None. May block for `TIME_LIMIT_S`.
+        """Why `value` does not fit, in words, or None. May block for `WAIT_LIMIT_S`.
 
-        Raises: `TooMuchToCheck`.
+        Raises: `TooMuchToCheck`, `MachineBusy`.
         """
         try:
             if self._is_quick(size_of(value)):
@@ -70,7 +70,7 @@ class CompiledSchema:
             return str(error)
 
     async def misfit_async(self, value: object) -> str | None:
-        """The same; what takes long does not block the event loop. Raises: `TooMuchToCheck`."""
+        """The same; what takes long does not block the event loop. Raises the same."""
         try:
             if self._is_quick(size_of(value)):
                 return self._check(plain(value))
@@ -113,9 +113,9 @@ def compile_schema(schema: object) -> CompiledSchema:
 
 
 def misfit(value: object, schema: JsonSchema) -> str | None:
-    """Why `value` does not fit `schema`, in words, or None. May block for `TIME_LIMIT_S`.
+    """Why `value` does not fit `schema`, in words, or None. May block for `WAIT_LIMIT_S`.
 
-    Raises: `SchemaRefused`, `TooMuchToCheck`.
+    Raises: `SchemaRefused`, `TooMuchToCheck`, `MachineBusy`.
     """
     return compile_schema(schema).misfit(value)
 
@@ -123,7 +123,7 @@ def misfit(value: object, schema: JsonSchema) -> str | None:
 async def misfit_async(value: object, schema: JsonSchema) -> str | None:
     """The same; what takes long does not block the event loop.
 
-    Raises: `SchemaRefused`, `TooMuchToCheck`.
+    Raises: `SchemaRefused`, `TooMuchToCheck`, `MachineBusy`.
     """
     return await compile_schema(schema).misfit_async(value)
 

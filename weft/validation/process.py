@@ -1,4 +1,4 @@
-"""Checks that may take long, each in a process that is killed at its time limit.
+"""Checks that may take long, each in a process that ends at a limit of processor time.
 
 What a check needs goes through its stdin; the environment, with its secrets, does not.
 """
@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from weft.validation.bounds import MAX_PATTERN_BYTES, TIME_LIMIT_S, TooMuchToCheck
+from weft.core.errors import MachineBusy
+from weft.validation.bounds import MAX_PATTERN_BYTES, TIME_LIMIT_S, WAIT_LIMIT_S, TooMuchToCheck
 from weft.validation.size import NotJson, plain
 
 _COMMAND: Final = (sys.executable, "-P", str(Path(__file__).with_name("check.py")))
@@ -22,31 +23,38 @@ _KEPT: Final = ("PATH", "PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "PYTHONDONTWRI
 _PLAIN_REASON: Final = "it does not fit the schema, which is too large to say where"
 
 
-def check_apart(schema: object, value: object, limit_s: float = TIME_LIMIT_S) -> str | None:
-    """Why `value` does not fit, or None. Blocks. Raises: `TooMuchToCheck`, `NotJson`."""
+def check_apart(
+    schema: object, value: object, limit_s: float = TIME_LIMIT_S, wait_s: float = WAIT_LIMIT_S
+) -> str | None:
+    """Why `value` does not fit, or None. Blocks.
+
+    Raises: `TooMuchToCheck` after `limit_s` of processor time, `MachineBusy` where it has not had
+    them within `wait_s`, `NotJson`.
+    """
     question = _question(schema, value)
     try:
         done = subprocess.run(  # noqa: S603 - our own program
-            _COMMAND,
+            (*_COMMAND, str(limit_s)),
             input=question,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=_environment(),
-            timeout=limit_s,
+            timeout=wait_s,
             check=False,
         )
     except subprocess.TimeoutExpired as late:
-        return _answer(late.stdout or b"")
+        return _answer(late.stdout or b"", late=True)
     return _answer(done.stdout)
 
 
 async def check_apart_async(
-    schema: object, value: object, limit_s: float = TIME_LIMIT_S
+    schema: object, value: object, limit_s: float = TIME_LIMIT_S, wait_s: float = WAIT_LIMIT_S
 ) -> str | None:
     """The same without blocking. Cancelling the caller kills the process."""
     question = _question(schema, value)
     process = await asyncio.create_subprocess_exec(
         *_COMMAND,
+        str(limit_s),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -57,7 +65,7 @@ async def check_apart_async(
     said = bytearray()
     try:
         with contextlib.suppress(TimeoutError, ConnectionError):
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(wait_s) as waiting:
                 process.stdin.write(question)
                 await process.stdin.drain()
                 process.stdin.close()
@@ -67,7 +75,7 @@ async def check_apart_async(
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-    return _answer(bytes(said))
+    return _answer(bytes(said), late=waiting.expired())
 
 
 def _question(schema: object, value: object) -> bytes:
@@ -80,13 +88,18 @@ def _question(schema: object, value: object) -> bytes:
         raise NotJson(f"JSON cannot hold it: {error}") from None
 
 
-def _answer(said: bytes) -> str | None:
+def _answer(said: bytes, *, late: bool = False) -> str | None:
     first, _, reason = said.partition(b"\n")
     match first:
         case b"fits":
             return None
         case b"differs":
             return _reason(reason)
+        case _ if late:
+            raise MachineBusy(
+                "a check had to wait too long for a processor",
+                hint="try again when less is under way",
+            )
         case _:
             raise TooMuchToCheck("it takes too many comparisons")
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.responses import JSONResponse
 
-from weft.core.errors import InputError, StoreError, UnknownReference, WeftError
+from weft.core.errors import InputError, MachineBusy, StoreError, UnknownReference, WeftError
 from weft.core.secrets import hidden
 
 
@@ -24,6 +24,7 @@ _STATUS: Final[tuple[tuple[type[WeftError], int], ...]] = (
     (UnknownReference, 404),
     (InputError, 422),
     (StoreError, 503),
+    (MachineBusy, 503),
 )
 
 
