@@ -5,7 +5,8 @@ misfit(value, schema)             why a value does not fit; may block for `WAIT_
 await misfit_async(value, schema) the same without blocking the event loop
 
 Patterns are matched by an engine of linear time. A check that could take long runs in a process of
-its own, which ends at a limit of processor time. Knows nothing of where schemas and values come from.
+its own, which ends at a limit of processor time. Knows nothing of where schemas and values come
+from.
 """
 
 from weft.validation.bounds import SchemaRefused, TooMuchToCheck

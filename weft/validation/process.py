@@ -96,10 +96,8 @@ def _answer(said: bytes, *, late: bool = False) -> str | None:
         case b"differs":
             return _reason(reason)
         case _ if late:
-            raise MachineBusy(
-                "a check had to wait too long for a processor",
-                hint="try again when less is under way",
-            )
+            hint = "try again when less is under way"
+            raise MachineBusy("a check had to wait too long for a processor", hint=hint)
         case _:
             raise TooMuchToCheck("it takes too many comparisons")
 
