@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from evals.security.attacks import Attack
@@ -51,21 +52,28 @@ def attacked(attack: Attack) -> Attacked:
         with victim.watched(latencies):
             began = time.perf_counter()
             for _ in range(_MOST_TIMES):
-                status = victim.post(aimed, body)
+                status = _post(victim, aimed, body)
                 if time.perf_counter() - began > _AT_LEAST_S:
                     break
-        again = threading.Thread(target=victim.post, args=(aimed, body), daemon=True)
+        again = threading.Thread(target=_post, args=(victim, aimed, body), daemon=True)
         again.start()
         ended_s = victim.terminate()
         again.join()
         return Attacked(status, tuple(latencies), ended_s, victim.process.returncode)
 
 
-def _aimed(attack: Attack, victim: Target) -> tuple[Attack, dict[str, Any]]:
+def _post(victim: Target, aimed: Attack, body: bytes) -> int:
+    """The status of the answer; of several clients, one that is not among the expected, if any."""
+    with ThreadPoolExecutor(aimed.clients) as clients:
+        found = set(clients.map(lambda _: victim.post(aimed, body), range(aimed.clients)))
+    return next(iter(found - {*aimed.statuses}), min(found))
+
+
+def _aimed(attack: Attack, victim: Target) -> tuple[Attack, bytes]:
     """The attack, and what it sends: at the page, an answer to the question that a run asks."""
     body = attack.body()
     if attack.kind != "ui":
-        return attack, body
+        return attack, json.dumps(body).encode()
     assert victim.journal is not None
     journal = open_journal(victim.journal)
     try:
@@ -73,7 +81,5 @@ def _aimed(attack: Attack, victim: Target) -> tuple[Attack, dict[str, Any]]:
         asked = [each for each in journal.records(run) if isinstance(each.record, HumanAsked)]
     finally:
         journal.close()
-    return replace(attack, path=f"{attack.path}?run={quote(run)}"), {
-        **body,
-        "question": asked[0].seq,
-    }
+    path = f"{attack.path}?run={quote(run)}"
+    return replace(attack, path=path), json.dumps({**body, "question": asked[0].seq}).encode()

@@ -18,7 +18,7 @@ ASK = "approve"
 class Attack:
     """`body` makes what is posted to `path`. `local`: the server has the embedded model.
 
-    `statuses` are those that the server may answer with.
+    `statuses` are those that the server may answer with; `clients` send it at the same time.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Attack:
     path: str = "/v1/chat/completions"
     statuses: tuple[int, ...] = (400,)
     local: bool = False
+    clients: int = 1
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -86,6 +87,7 @@ def _answer() -> Json:
     return {"kind": "answer", "node": ASK, "question": -1, "value": _BAD_TEXT}
 
 
+_DOZEN = 12
 _MANY = [{"role": "user", "content": "x"}] * 100_000
 _REFUSED = 502  # what the model answers does not fit
 
@@ -107,6 +109,33 @@ ATTACKS = (
     Attack("$ref to itself", "gateway", lambda: _echoed("x", {"$ref": "#"})),
     Attack("200 tools", "gateway", lambda: _chat("echo", tools=_tools()), statuses=(200, 502)),
     Attack("190,000 values", "gateway", lambda: _inputs(rows=[0] * 190_000), statuses=(200,)),
+    Attack(
+        "12 clients: chats of 4 MB to a workflow",
+        "gateway",
+        lambda: _chat("victim", "p " * (2 * 2**20 - 300)),
+        statuses=(200,),
+        clients=_DOZEN,
+    ),
+    Attack(
+        "12 clients: chats of 4 MB to a model",
+        "gateway",
+        lambda: _chat("echo", "p " * (2 * 2**20 - 300)),
+        statuses=(200, 502),
+        clients=_DOZEN,
+    ),
+    Attack(
+        "12 clients: 4,000 properties",
+        "gateway",
+        lambda: _echoed({}, _wide(4_000)),
+        statuses=(200,),
+        clients=_DOZEN,
+    ),
+    Attack(
+        "12 clients: 39,990 messages",
+        "gateway",
+        lambda: {"model": "echo", "messages": _MANY[:39_990]},
+        clients=_DOZEN,
+    ),
     Attack("prompt of 3.8 MB", "gateway", lambda: _chat("tiny", "word " * 760_000), local=True),
     Attack("prompt of 500 kB", "gateway", lambda: _chat("tiny", "word " * 100_000), local=True),
     Attack(
@@ -126,10 +155,11 @@ inputs:
   question: string
   code: {type: string, pattern: "^(a+)+$", default: aa}
   rows: {type: array, items: {type: integer}, default: []}
+  messages: {type: array, items: {type: object}, default: []}
 models:
   echo: {use: openai, model: echo, base_url: "UPSTREAM"}
 nodes:
-  answer: {value: "{{ question }}{{ rows | length }}"}
+  answer: {value: "{{ question | length }}{{ messages | length }}{{ rows | length }}"}
 outputs: {answer: "{{ answer }}"}
 """
 LOCAL = """

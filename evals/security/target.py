@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -11,11 +10,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from evals.security import watch
 from evals.security.attacks import ASKING, LOCAL, VICTIM, Attack
@@ -46,11 +44,11 @@ class Target:
     headers: dict[str, str]
     journal: Path | None = None
 
-    def post(self, attack: Attack, body: Mapping[str, Any]) -> int:
+    def post(self, attack: Attack, body: bytes) -> int:
         """The status of the answer; 0 when there is none. Blocks."""
         headers = {"content-type": "application/json", **self.headers}
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}{attack.path}", json.dumps(body).encode(), headers
+            f"http://127.0.0.1:{self.port}{attack.path}", body, headers
         )
         try:
             with urllib.request.urlopen(request, timeout=_PATIENCE_S) as answer:

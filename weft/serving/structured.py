@@ -8,15 +8,15 @@ from typing import Any, Final, NoReturn
 from weft.core.errors import ModelOutputError, ModelRequestError
 from weft.core.generated_text import unfenced
 from weft.core.values import JsonSchema
-from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema, misfit_async
+from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema_async, misfit_async
 
 _HINT: Final = "try `retry`; servers with structured output hold a model to its schema"
 
 
-def check_schema(schema: JsonSchema) -> None:
+async def check_schema(schema: JsonSchema) -> None:
     """Raises: `ModelRequestError` for a schema that output cannot be checked with."""
     try:
-        compile_schema(schema)
+        await compile_schema_async(schema)
     except SchemaRefused as error:
         raise ModelRequestError(f"the output schema is wrong: {error}") from None
 

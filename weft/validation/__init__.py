@@ -10,7 +10,13 @@ from.
 """
 
 from weft.validation.bounds import SchemaRefused, TooMuchToCheck
-from weft.validation.compiled import CompiledSchema, compile_schema, misfit, misfit_async
+from weft.validation.compiled import (
+    CompiledSchema,
+    compile_schema,
+    compile_schema_async,
+    misfit,
+    misfit_async,
+)
 from weft.validation.pattern import pattern_error
 from weft.validation.reference import reference_target
 
@@ -19,6 +25,7 @@ __all__ = [
     "SchemaRefused",
     "TooMuchToCheck",
     "compile_schema",
+    "compile_schema_async",
     "misfit",
     "misfit_async",
     "pattern_error",

@@ -10,6 +10,7 @@ from typing import Any, Final
 from jsonschema_rs import Draft202012Validator
 from jsonschema_rs import ValidationError as LibraryError
 
+from weft.core.turns import in_turn
 from weft.core.values import JsonSchema
 from weft.validation.bounds import (
     MAX_EXPANSION,
@@ -26,8 +27,10 @@ from weft.validation.process import check_apart, check_apart_async
 from weft.validation.reference import reference_target
 from weft.validation.size import NotJson, ValueSize, plain, size_of
 
+_FEW_PARTS: Final = 200
 _MOST_STEPS: Final = 500_000  # of some 20 ns each
 _MOST_MATCHED_CHARS: Final = 100_000  # of some 300 ns each, in a small pattern
+_MOST_READ_CHARS: Final = 50_000_000  # of some 1 ns each, as for a length
 _MOST_ERROR_CHARS: Final = 4_000_000  # an error holds the value that it is about
 _SHOWN: Final = 100
 
@@ -63,20 +66,28 @@ class CompiledSchema:
         Raises: `TooMuchToCheck`, `MachineBusy`.
         """
         try:
-            if self._is_quick(size_of(value)):
-                return self._check(plain(value))
-            return check_apart(self._schema, value)
+            quick, why = self._at_once(value)
+            return why if quick else check_apart(self._schema, value)
         except NotJson as error:
             return str(error)
 
     async def misfit_async(self, value: object) -> str | None:
         """The same; what takes long does not block the event loop. Raises the same."""
         try:
-            if self._is_quick(size_of(value)):
-                return self._check(plain(value))
-            return await check_apart_async(self._schema, value)
+            quick, why = self._at_once(value)
+            return why if quick else await check_apart_async(self._schema, value)
         except NotJson as error:
             return str(error)
+
+    def _at_once(self, value: object) -> tuple[bool, str | None]:
+        """Whether it can be said here, and why `value` does not fit."""
+        size = size_of(value)
+        if not self._is_quick(size):
+            return False, None
+        there = plain(value)
+        if size.chars * self._expansion.most_work(size.depth).parts <= _MOST_ERROR_CHARS:
+            return True, self._check(there)
+        return self._validator.is_valid(there), None
 
     def _check(self, value: object) -> str | None:
         if self._validator.is_valid(value):
@@ -93,7 +104,7 @@ class CompiledSchema:
             size.counted
             and size.values * work.parts <= _MOST_STEPS
             and size.chars * work.pattern_weight <= _MOST_MATCHED_CHARS
-            and size.chars * work.parts <= _MOST_ERROR_CHARS
+            and size.chars * work.parts <= _MOST_READ_CHARS
         )
 
 
@@ -112,6 +123,13 @@ def compile_schema(schema: object) -> CompiledSchema:
     return _compiled(text)
 
 
+async def compile_schema_async(schema: object) -> CompiledSchema:
+    """The same; a large one does not block the event loop. Raises: `SchemaRefused`."""
+    if isinstance(schema, Mapping) and any(n > _FEW_PARTS for n, _ in enumerate(parts_of(schema))):
+        return await in_turn(compile_schema, schema)
+    return compile_schema(schema)
+
+
 def misfit(value: object, schema: JsonSchema) -> str | None:
     """Why `value` does not fit `schema`, in words, or None. May block for `WAIT_LIMIT_S`.
 
@@ -125,7 +143,7 @@ async def misfit_async(value: object, schema: JsonSchema) -> str | None:
 
     Raises: `SchemaRefused`, `TooMuchToCheck`, `MachineBusy`.
     """
-    return await compile_schema(schema).misfit_async(value)
+    return await (await compile_schema_async(schema)).misfit_async(value)
 
 
 @lru_cache(maxsize=256)

@@ -11,6 +11,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +22,8 @@ from weft.validation.size import NotJson, plain
 
 _COMMAND: Final = (sys.executable, "-P", str(Path(__file__).with_name("check.py")))
 _KEPT: Final = ("PATH", "PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "PYTHONDONTWRITEBYTECODE")
+_THREADS: Final = ThreadPoolExecutor(os.cpu_count() or 1, "weft-checks")
+"""They wait for processes; more of these at once would only take each other's processors."""
 _PLAIN_REASON: Final = "it does not fit the schema, which is too large to say where"
 
 
@@ -31,51 +35,56 @@ def check_apart(
     Raises: `TooMuchToCheck` after `limit_s` of processor time, `MachineBusy` where it has not had
     them within `wait_s`, `NotJson`.
     """
-    question = _question(schema, value)
-    try:
-        done = subprocess.run(  # noqa: S603 - our own program
-            (*_COMMAND, str(limit_s)),
-            input=question,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_environment(),
-            timeout=wait_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as late:
-        return _answer(late.stdout or b"", late=True)
-    return _answer(done.stdout)
+    return _Check().run(schema, value, limit_s, wait_s)
 
 
 async def check_apart_async(
     schema: object, value: object, limit_s: float = TIME_LIMIT_S, wait_s: float = WAIT_LIMIT_S
 ) -> str | None:
     """The same without blocking. Cancelling the caller kills the process."""
-    question = _question(schema, value)
-    process = await asyncio.create_subprocess_exec(
-        *_COMMAND,
-        str(limit_s),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=_environment(),
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    said = bytearray()
+    check = _Check()
+    job = _THREADS.submit(check.run, schema, value, limit_s, wait_s)
     try:
-        with contextlib.suppress(TimeoutError, ConnectionError):
-            async with asyncio.timeout(wait_s) as waiting:
-                process.stdin.write(question)
-                await process.stdin.drain()
-                process.stdin.close()
-                while piece := await process.stdout.read(64 * 1024):
-                    said += piece
+        return await asyncio.wrap_future(job)
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-    return _answer(bytes(said), late=waiting.expired())
+        check.end()
+
+
+class _Check:
+    """One process, which `end` kills from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ended = False
+
+    def run(self, schema: object, value: object, limit_s: float, wait_s: float) -> str | None:
+        question = _question(schema, value)
+        late = False
+        with self._lock:
+            if self._ended:
+                return None  # nobody waits
+            self._process = process = subprocess.Popen(  # noqa: S603 - our own program
+                (*_COMMAND, str(limit_s)),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=_environment(),
+            )
+        with process:
+            try:
+                said, _ = process.communicate(question, wait_s)
+            except subprocess.TimeoutExpired:
+                late = True
+                process.kill()
+                said, _ = process.communicate()
+        return _answer(said, late=late)
+
+    def end(self) -> None:
+        with self._lock:
+            self._ended = True
+            if self._process is not None and self._process.poll() is None:
+                self._process.kill()
 
 
 def _question(schema: object, value: object) -> bytes:

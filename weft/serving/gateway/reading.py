@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive
 
+from weft.core.turns import in_turn
 from weft.serving.gateway.problem import Problem, Refused, bad_request
 
 _DEEPEST = 64
@@ -35,7 +36,7 @@ async def read_json(receive: Receive, headers: Headers, most_bytes: int, within_
         said = f"the body did not arrive within {within_s:g} s"
         raise Refused(Problem(408, said, "timeout_error", "slow_body")) from None
     if len(body) > _LARGE_BYTES:  # parsing it would hold up everybody's streams
-        return await asyncio.to_thread(_parse, body)
+        return await in_turn(_parse, body)
     return _parse(body)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 
 from weft.core.ports import ModelRequest
+from weft.core.turns import in_turn
 from weft.core.values import JsonSchema
 from weft.serving.gateway.problem import bad_request
 from weft.validation import SchemaRefused, compile_schema
@@ -19,7 +19,7 @@ async def check_schemas(request: ModelRequest) -> None:
     """Raises: `Refused` with 400 for a schema that cannot be used, or too many."""
     schemas = list(_schemas(request))
     if schemas:  # in a thread: there may be hundreds
-        await asyncio.to_thread(_check, schemas)
+        await in_turn(_check, schemas)
 
 
 def _schemas(request: ModelRequest) -> Iterator[tuple[str, JsonSchema]]:

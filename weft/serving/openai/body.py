@@ -10,7 +10,6 @@ from weft.core.ports.model import Capabilities, ModelRequest
 from weft.core.values import JsonSchema, Message, ToolSpec
 from weft.serving.openai.filling import check_decoder
 from weft.serving.openai.server import SELF_HOSTED, Server
-from weft.serving.structured import check_schema
 
 _RESERVED = frozenset(
     {"model", "messages", "prompt", "stream", "stream_options", "n", "tools", "response_format"}
@@ -57,8 +56,6 @@ def body_of(
 
 def _check(request: ModelRequest, server: Server, offered: Capabilities) -> None:
     check_extra(request.extra)
-    if request.schema is not None:
-        check_schema(request.schema)
     check_decoder(request, server)
     if (request.schema is not None or request.tools) and server.diffuses:
         raise CapabilityError(

@@ -34,7 +34,7 @@ from weft.serving.openai.server import (
     recognise,
     vllm_version,
 )
-from weft.serving.structured import parse_output
+from weft.serving.structured import check_schema, parse_output
 from weft.serving.text import FormatName, ReasoningStyle
 
 if TYPE_CHECKING:
@@ -124,6 +124,8 @@ class OpenAIModel:
         with self._converted(request):
             deadline = Deadline(request.timeout_s)
             server = await deadline.wait(self._discover())
+            if request.schema is not None:
+                await check_schema(request.schema)
             asked, splitter = self._reading.prepare(request)
             body = self._body(asked, server, tagged=splitter is not None)
             answer = Answer(

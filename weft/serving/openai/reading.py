@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import get_args
 
 from weft.core.ports.model import ModelRequest
-from weft.serving.structured import check_schema
 from weft.serving.text import FORMATS, FormatName, ReasoningStyle, Splitter, spell
 
 
@@ -30,15 +29,11 @@ class Reading:
 
         None where the text is the answer. Prompts of token ids are continued, not answered. Output
         that the server holds to a schema or grammar is nothing else from its first character.
-
-        Raises: `ModelRequestError` for a wrong schema.
         """
         if not request.messages:
             return request, None
         asked = request
         if self.tool_format is not None:
-            if request.schema is not None:
-                check_schema(request.schema)
             asked = spell(request, self.tool_format)
         held = asked.schema is not None or asked.grammar is not None
         return asked, None if held else self._splitter(request)
