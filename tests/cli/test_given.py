@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from weft.cli.answer import expected, parse_answer
-from weft.cli.given import inputs_file, pairs, seconds
+from weft.cli.given import inputs_file, json_object, pairs, seconds
 from weft.core.errors import InputError, SourceError
 
 
@@ -104,3 +104,16 @@ def test_a_prompt_says_what_to_type() -> None:
     assert expected({"enum": ["red", 2]}) == "one of 1: red, 2: 2"
     assert expected({"type": "boolean"}) == "y or n"
     assert expected({}) == ""
+
+
+def test_an_object_is_given_as_json_or_as_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "s.json"
+    file.write_text('{"type": "string"}')
+    for text in (str(file), ' {"type": "string"}'):
+        assert json_object(text, "--schema") == {"type": "string"}
+    with pytest.raises(SourceError, match="not JSON") as wrong:
+        json_object('{"type": ', "--schema")
+    assert wrong.value.file == "--schema"
+    for text in ("[1]", str(tmp_path / "none.json")):
+        with pytest.raises(typer.BadParameter, match="a JSON object or the name of a file"):
+            json_object(text, "--schema")

@@ -30,19 +30,41 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
 
 def inputs_file(path: Path) -> dict[str, object]:
     """The JSON object in the file. Raises: `SourceError` at the place where it is wrong."""
+    return _object(_content(path), str(path))
+
+
+def json_object(given: str, option: str) -> dict[str, object]:
+    """The JSON object that is `given`, or is in the file of that name.
+
+    Raises: `SourceError` at the place where it is wrong, `typer.BadParameter` without such a file.
+    """
+    if given.lstrip().startswith("{"):
+        return _object(given, option)
+    if not Path(given).is_file():
+        said = f"expected a JSON object or the name of a file that has one, got {given!r}"
+        raise typer.BadParameter(said, param_hint=option)
+    return inputs_file(Path(given))
+
+
+def _content(path: Path) -> str:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise SourceError(
-            f"not JSON: {error.msg}", file=str(path), line=error.lineno, column=error.colno
-        ) from None
-    except RecursionError:
-        raise SourceError("nested too deeply", file=str(path)) from None
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from None
+
+
+def _object(text: str, where: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SourceError(
+            f"not JSON: {error.msg}", file=where, line=error.lineno, column=error.colno
+        ) from None
+    except RecursionError:
+        raise SourceError("nested too deeply", file=where) from None
     if not isinstance(found, dict):
         hint = 'such as {"question": "why?"}'
-        raise SourceError("expected a JSON object of inputs", file=str(path), hint=hint)
+        raise SourceError("expected a JSON object", file=where, hint=hint)
     return found
 
 

@@ -96,12 +96,17 @@ def test_web_pages_cannot_drive_a_local_gateway() -> None:
             refused = await house.chat(headers={"origin": origin})
             assert error(refused) == (403, "foreign_origin")
             assert "access-control-allow-origin" not in refused.headers
+        for site in ("cross-site", "same-site"):
+            refused = await house.chat(headers={"sec-fetch-site": site})
+            assert error(refused) == (403, "foreign_origin")
         for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::2]"):
             refused = await house.chat(headers={"host": host})
             assert error(refused) == (403, "foreign_host")
         for host in ("localhost", f"LOCALHOST:{house.port}", "127.0.0.1:1", "[::1]:8"):
             assert (await house.chat(headers={"host": host})).status_code == 200
-        await house.told(12)
+        for site in ("same-origin", "none"):
+            assert (await house.chat(headers={"sec-fetch-site": site})).status_code == 200
+        await house.told(16)
 
     with_house(body, says())
 

@@ -112,6 +112,15 @@ def test_what_is_no_letter_is_refused(box: Box, body: Any, status: int) -> None:
     assert box.letters == []
 
 
+def test_a_run_that_has_ended_is_not_cancelled(box: Box) -> None:
+    box.script.finish("cancelled")
+    for node in (None, "review"):
+        refused = box.post({"kind": "cancel", "node": node})
+        assert refused.status_code == 409
+        assert refused.json()["message"] == "the run has ended"
+    assert box.letters == []
+
+
 def test_forms_of_other_pages_cannot_send_letters(box: Box) -> None:
     """What a form may send without being asked first is never `application/json`."""
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):

@@ -11,6 +11,7 @@ import typer
 
 from weft.cli.commands.options import (
     DEFAULT_MODEL,
+    AnswerSchema,
     ApiKeyEnv,
     AsJson,
     BaseUrl,
@@ -24,7 +25,6 @@ from weft.cli.commands.options import (
     Model,
     Quiet,
     RunName,
-    SchemaFile,
     TimelineFile,
     declared_model,
     how_durable,
@@ -32,8 +32,7 @@ from weft.cli.commands.options import (
 )
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import ExitCode, statuses
-from weft.cli.given import inputs_file as json_file
-from weft.cli.given import seconds
+from weft.cli.given import json_object, seconds
 from weft.cli.recorded import ask_settings
 from weft.cli.text import clean
 from weft.cli.writing import writing
@@ -102,7 +101,7 @@ def ask(
             dir_okay=False,
         ),
     ] = None,
-    schema: SchemaFile = None,
+    schema: AnswerSchema = None,
     instructions: Annotated[
         str, typer.Option(metavar="TEXT", help="Something more to tell the model.")
     ] = "",
@@ -153,7 +152,7 @@ def ask(
         options = AgentOptions(
             rounds=rounds,
             calls=calls,
-            schema=None if schema is None else json_file(schema),
+            schema=None if schema is None else json_object(schema, "--schema"),
             grammar=_limits(grammar or ()),
             constrain=one_of(constrain, ("auto", "line", "plan", "never"), "--constrain"),
             temperature=temperature,

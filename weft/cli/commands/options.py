@@ -57,14 +57,9 @@ Decode = Annotated[
         help="How it writes several tokens a step, such as lookup:8; see `weft decoders`.",
     ),
 ]
-SchemaFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="JSON",
-        help="A JSON Schema that the answer must fit.",
-        exists=True,
-        dir_okay=False,
-    ),
+AnswerSchema = Annotated[
+    str | None,
+    typer.Option(metavar="JSON|FILE", help="A JSON Schema that the answer must fit."),
 ]
 CallsAtOnce = Annotated[
     int | None, typer.Option(metavar="N", help="At most so many calls at once.", min=1)

@@ -11,6 +11,7 @@ import typer
 
 from weft.cli.commands.options import (
     DEFAULT_MODEL,
+    AnswerSchema,
     ApiKeyEnv,
     AsJson,
     BaseUrl,
@@ -24,15 +25,13 @@ from weft.cli.commands.options import (
     Model,
     Quiet,
     RunName,
-    SchemaFile,
     TimelineFile,
     declared_model,
     how_durable,
 )
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import ExitCode, statuses
-from weft.cli.given import inputs_file as json_file
-from weft.cli.given import loose_value, pairs, seconds, token_count
+from weft.cli.given import json_object, loose_value, pairs, seconds, token_count
 from weft.cli.recorded import ask_settings
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def think(
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,
     decode: Decode = None,
-    schema: SchemaFile = None,
+    schema: AnswerSchema = None,
     trace: Annotated[
         Path | None,
         typer.Option(
@@ -183,7 +182,7 @@ def think(
             question,
             system,
             read_documents(document or ()),
-            None if schema is None else json_file(schema),
+            None if schema is None else json_object(schema, "--schema"),
         )
         thinking = _Thinking(strategy, _options(given), asked, trace)
         declared = declared_model(model, base_url, api_key_env, decode)

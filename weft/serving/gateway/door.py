@@ -21,6 +21,7 @@ from weft.serving.gateway.response import Response
 _OPEN = frozenset({"/healthz"})
 _QUIET = frozenset({"/healthz", "/metrics"})
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_OWN_SITE = frozenset({"same-origin", "none"})
 _DRAINING = Problem(503, "the gateway is shutting down", "server_error", "shutting_down", None, 1.0)
 
 
@@ -88,6 +89,9 @@ class Door:
         origin = headers.get("origin")
         if origin is not None and origin not in self._options.origins:
             message = "web pages of this origin may not use the gateway (see --allow-origin)"
+            raise Refused(Problem(403, message, code="foreign_origin"))
+        if origin is None and headers.get("sec-fetch-site", "none") not in _OWN_SITE:
+            message = "web pages of other sites may not use the gateway"
             raise Refused(Problem(403, message, code="foreign_origin"))
         host = headers.get("host", "").lower()
         name = host[: host.rindex(":")] if host.rpartition(":")[2].isdigit() else host

@@ -55,12 +55,17 @@ class Letters:
                 self._check_answer(run, node, body)
                 letter = Letter("answer", node, body["value"])
             case "cancel":
+                self._check_runs(run)
                 letter = Letter("cancel", node, _reason(body.get("value")))
             case "confirm":
                 letter = self._effects.letter(run, node, body)
             case _:
                 raise Refused(400, "the letter is none that a run understands")
         self._journal.send(run, letter)
+
+    def _check_runs(self, run: RunId) -> None:
+        if self._journal.summary(run).ended_wall:
+            raise Refused(409, "the run has ended", "the page may be older than the run: reload it")
 
     def _check_answer(self, run: RunId, node: NodeId | None, body: Mapping[str, Any]) -> None:
         seq = body.get("question")
