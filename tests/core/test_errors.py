@@ -8,6 +8,7 @@ import re
 import pytest
 
 from weft.core import errors
+from weft.core.conversion import convert
 from weft.core.errors import (
     BuildError,
     Failure,
@@ -19,7 +20,6 @@ from weft.core.errors import (
     SourceError,
     ToolRaised,
     WeftError,
-    convert,
 )
 
 CLASSES = [
@@ -68,6 +68,7 @@ def test_stages_follow_the_branches() -> None:
 def test_only_what_may_pass_by_itself_is_retryable() -> None:
     assert {cls.__name__ for cls in CLASSES if cls.retryable} == {
         "NodeTimeout",
+        "MachineBusy",
         "ModelUnavailable",
         "ModelOverloaded",
         "ModelOutputError",

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
-from weft.core.errors import NodeFailed, convert
+from weft.core.conversion import convert
+from weft.core.errors import NodeFailed
 from weft.core.events import Event, HumanAsked, NodeFinished, Outcome
 from weft.core.ids import NodeId, attempt
 from weft.core.values import Usage

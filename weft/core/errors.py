@@ -220,7 +220,6 @@ class MachineBusy(RunError):
     """Nothing is known to be wrong: a check found no free processor in time. Come back later."""
 
     retryable = True
-    retry_after_s = 5.0
 
 
 class NodeLimit(RunError):
@@ -388,21 +387,3 @@ class InternalError(WeftError):
 
     def __init__(self, message: str, *, node: str | None = None) -> None:
         super().__init__(message, node=node, hint="this is a bug in weft; please report it")
-
-
-def convert(error: BaseException, node: str | None = None) -> WeftError:
-    """Any exception as a `WeftError` that names `node`; the one place that wraps foreign errors."""
-    if isinstance(error, WeftError):
-        if error.node is None:
-            error.node = node
-        return error
-    wrapped = NodeFailed(f"{type(error).__name__}: {_said(error)}", node=node)
-    wrapped.__cause__ = error
-    return wrapped
-
-
-def _said(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - a foreign class may have any `__str__`
-        return "its message cannot be read"

@@ -9,7 +9,8 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 
-from weft.core.errors import Failure, NodeLimit, RunError, WeftError, convert
+from weft.core.conversion import convert
+from weft.core.errors import Failure, NodeLimit, RunError, WeftError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
 from weft.engine.checks import check_growth, checking

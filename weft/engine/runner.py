@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from weft.core.calls import CallEvent
-from weft.core.errors import Failure, InternalError, NodeFailed, UnknownReference, convert
+from weft.core.conversion import convert
+from weft.core.errors import Failure, InternalError, NodeFailed, UnknownReference
 from weft.core.events import (
     Event,
     Listener,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 
-from weft.core.errors import WeftError, convert
+from weft.core.conversion import convert
+from weft.core.errors import WeftError
 
 
 def own(error: Exception) -> WeftError:

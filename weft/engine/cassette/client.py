@@ -10,7 +10,8 @@ from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
 from weft.core.calls import CallId, ModelAnswered, ModelCalled, ModelStreamed, ModelTold
-from weft.core.errors import Failure, ModelError, ModelOverloaded, convert
+from weft.core.conversion import convert
+from weft.core.errors import Failure, ModelError, ModelOverloaded
 from weft.core.ids import NodeId
 from weft.core.ports import (
     Capabilities,

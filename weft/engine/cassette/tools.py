@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from weft.core.calls import CallId, Doneness, ToolCalled, ToolReturned, ToolsListed
-from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError, convert
+from weft.core.conversion import convert
+from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError
 from weft.core.idempotency import key_of, keyed
 from weft.core.ports import BatchRunner, ToolRunner
 from weft.core.values import Effect, JsonSchema, ToolSpec

@@ -13,7 +13,8 @@ import threading
 import time
 from dataclasses import dataclass
 
-from weft.core.errors import ServeError, StartError, WeftError, convert
+from weft.core.conversion import convert
+from weft.core.errors import ServeError, StartError, WeftError
 from weft.serving.vllm import failure, registry
 from weft.serving.vllm.command import Maker, maker
 from weft.serving.vllm.entry import Entry
