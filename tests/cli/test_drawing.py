@@ -133,7 +133,7 @@ def test_png_is_an_image_of_twice_the_size() -> None:
 
 def test_png_without_pillow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(CapabilityError, match="Pillow"):
+    with pytest.raises(CapabilityError, match="pillow is missing for PNG"):
         png(picture(Graph((Node("a", "a"),))))
 
 

@@ -35,7 +35,8 @@ def missing(error: ImportError, purpose: str, kind: type[WeftError] = BuildError
         raise error
     if not isinstance(error, ModuleNotFoundError):
         return kind(f"a package for {purpose} does not load: {error}", hint=advice(package))
-    return kind(f"the package {package} is missing for {purpose}", hint=advice(package))
+    name = _OTHER_NAMES.get(package.lower(), package)
+    return kind(f"the package {name} is missing for {purpose}", hint=advice(package))
 
 
 def advice(package: str) -> str:

@@ -24,7 +24,7 @@ def png(picture: Picture) -> bytes:
 
     Raises: `CapabilityError` without Pillow, or when the drawing would be too large for a bitmap.
     """
-    with optional_packages("drawing PNG; .svg and .mmd need none", CapabilityError):
+    with optional_packages("PNG (.svg and .mmd need none)", CapabilityError):
         from PIL import Image, ImageDraw
     scale = _SCALE * _SMOOTH
     width, height = round(picture.width * scale), round(picture.height * scale)
