@@ -29,7 +29,7 @@ from evals.planning.effort import Effort, Skipped
 from evals.random_schemas import Schema, random_schema
 from evals.reasoning.report import Target
 from weft.core.errors import ModelError, ModelNotFound
-from weft.core.ports.model import ModelRequest, Sampling, complete
+from weft.core.ports import ModelRequest, Sampling, complete
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, JsonSchema, Lossy, Message
 from weft.decoding.diffusion.adapter import Traits
 from weft.decoding.diffusion.caches.whole import Whole

@@ -135,7 +135,8 @@ def test_what_is_written_behind_the_join_is_not_waited_for() -> None:
     written = write(Planner(model))
     assert written.parts[-1][0] < 2
     assert model.cancelled == 1
-    assert written.usage.completion_tokens == 7
+    # 7 are the plan, 1 showed that there is more, 2 came while the model might have ended.
+    assert written.usage.completion_tokens == 10
 
 
 @pytest.mark.parametrize("capabilities", [ABLE, HELD])

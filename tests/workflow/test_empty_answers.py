@@ -56,7 +56,7 @@ def test_typed_answers_and_calls_need_no_text() -> None:
 
 def test_samples_without_text_are_no_samples() -> None:
     assert run("", "words", "", samples=3).outputs == {"answer": ["words"]}
-    assert "no sample succeeded" in run("", samples=2).missing["answer"]
+    assert "2 of 2 samples failed" in run("", samples=2).missing["answer"]
 
 
 def test_a_thought_that_is_cut_off_is_a_partial_result() -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NewType
 from weft.core.errors import Failure
 from weft.core.ids import NodeId
 from weft.core.ports.model import Delta, ModelRequest, Prefilled
-from weft.core.values import Completion, Effect, ToolSpec
+from weft.core.values import Completion, Effect, ToolSpec, Usage
 
 CallId = NewType("CallId", str)
 """`tool:DIGEST#K` or `model:DIGEST#K`: the K-th call (from 0) with one content in one attempt."""
@@ -84,7 +84,8 @@ class ModelAnswered:
     """How a model call ended: with `completion`, or with `failure`.
 
     `prompt_token_ids`: those of the prompt, where the client told. `retry_after_s`: after how long
-    a server that refused wants to be asked again, where it said so.
+    a server that refused wants to be asked again, where it said so. `usage`: what a call that
+    failed had consumed, where the client told.
     """
 
     node: NodeId
@@ -95,6 +96,7 @@ class ModelAnswered:
     at_s: float
     prompt_token_ids: tuple[int, ...] = ()
     retry_after_s: float | None = None
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)

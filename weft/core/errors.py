@@ -34,7 +34,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── ToolArgumentError    the arguments do not fit the tool's signature
 │   ├── ToolResultError      the tool returned what it does not promise
 │   ├── ToolRaised           the tool's own code raised
-│   │   └── NotDone          and says that nothing has happened
+│   │   └── NotDone          and says that nothing has happened  (retryable)
 │   └── ToolLimitError       time, memory or output limit of an isolated tool
 ├── ModelError               a model call went wrong
 │   ├── ModelNotFound        no such model, or its weights are not here
@@ -55,7 +55,10 @@ WeftError                    stage, node, retryable, hint
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from weft.core.values import Usage
 
 Stage = Literal["build", "run", "tool", "model", "serve", "internal"]
 
@@ -293,7 +296,12 @@ class ToolRaised(ToolError):
 
 
 class NotDone(ToolRaised):
-    """The tool's own code says that nothing has happened: its call may be made again."""
+    """The tool's own code says that nothing has happened: its call may be made again.
+
+    `retryable=False` where the same call would come to nothing again.
+    """
+
+    retryable = True
 
 
 class ToolLimitError(ToolError):
@@ -301,9 +309,10 @@ class ToolLimitError(ToolError):
 
 
 class ModelError(WeftError):
-    """A model call went wrong."""
+    """A model call went wrong; `usage` is what it had consumed, where the client knows."""
 
     stage = "model"
+    usage: Usage | None = None
 
 
 class ModelNotFound(ModelError):

@@ -10,7 +10,7 @@ from typing import Final
 from weft.core.errors import Failure, JoinUnsatisfied
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
-from weft.engine.node import Join
+from weft.engine.node import MISSING, Join
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,17 @@ class JoinCount:
     `winners`: the join was decided for these before. While they all can win, no other does.
     """
 
-    __slots__ = ("_awaited", "_bad", "_join", "_left_out", "_open", "_spared", "_won", "sources")
+    __slots__ = (
+        "_awaited",
+        "_bad",
+        "_join",
+        "_left_out",
+        "_open",
+        "_skipped",
+        "_spared",
+        "_won",
+        "sources",
+    )
 
     def __init__(
         self, join: Join, sources: Sequence[NodeId], winners: Sequence[NodeId] | None = None
@@ -54,7 +64,23 @@ class JoinCount:
         if len(self._awaited) != self._needed or not self._awaited.issubset(self.sources):
             self._awaited = frozenset()
         self._bad: list[tuple[int, Failure]] = []
+        self._skipped = 0
         self._left_out = 0
+
+    @property
+    def lost(self) -> Failure | None:
+        """What a join whose losses count went on without, and why."""
+        if self._join.mode != "best_effort" or not (self._join.counts and self._bad):
+            return None
+        total, skipped = len(self.sources), self._skipped
+        failed = len(self._bad) - skipped
+        of_all = f"of {total} {self._join.counts}"
+        told = f"{failed} {of_all} failed" if failed else f"{skipped} {of_all} were skipped"
+        told += f", {skipped} were skipped" if failed and skipped else ""
+        failures = self._failures()
+        shared = len({failure.message for failure in failures}) == 1
+        why = failures[0].message if shared else _reasons(failures, self._join.counts)
+        return self._unmet(f"{told}: {why}")
 
     def start(self) -> Verdict | None:
         """The verdict before any branch ended: only a join of no branches has one."""
@@ -69,6 +95,7 @@ class JoinCount:
             self._left_out += 1
         else:
             self._bad.append((self.sources[source], outcome.failure))
+            self._skipped += outcome.status == "skipped"
         if self._join.mode not in DECIDED_EARLY:
             return None if self._open else self._final()
         if source in self._awaited and source not in self._won:
@@ -107,6 +134,8 @@ class JoinCount:
     def _final(self) -> Verdict:
         mode = self._join.mode
         if mode == "best_effort":
+            if self._join.default is MISSING and not self._won and self.lost is not None:
+                return Verdict(failure=self.lost)
             places = [index for index, _ in self._bad] + [self.sources[won] for won in self._won]
             ended = list(self.sources)
             return Verdict(tuple(ended[place] for place in sorted(places)))
@@ -119,20 +148,24 @@ class JoinCount:
     def _unsatisfied(self) -> Failure:
         total = len(self.sources)
         needed = total - self._left_out if self._join.mode == "all" else self._needed
-        why = _reasons([failure for _, failure in sorted(self._bad, key=lambda bad: bad[0])])
-        retryable = any(failure.retryable for _, failure in self._bad)
-        return Failure(
-            "JoinUnsatisfied",
+        why = _reasons(self._failures())
+        return self._unmet(
             f"{len(self._won)} of {total} branches succeeded, {needed} needed"
-            + (f": {why}" if why else ""),
-            retryable=retryable,
+            + (f": {why}" if why else "")
         )
 
+    def _failures(self) -> list[Failure]:
+        return [failure for _, failure in sorted(self._bad, key=lambda bad: bad[0])]
 
-def _reasons(failures: Sequence[Failure]) -> str:
+    def _unmet(self, message: str) -> Failure:
+        retryable = any(failure.retryable for _, failure in self._bad)
+        return Failure("JoinUnsatisfied", message, retryable=retryable)
+
+
+def _reasons(failures: Sequence[Failure], branches: str = "branches") -> str:
     """Why branches failed, in their order; a reason that several share is said once."""
     counts = Counter(failure.message for failure in failures)
     told = list(counts.items())[:_MOST_TOLD]
-    texts = [why if times == 1 else f"{times} branches: {why}" for why, times in told]
+    texts = [why if times == 1 else f"{times} {branches}: {why}" for why, times in told]
     rest = len(failures) - sum(times for _, times in told)
     return "; ".join(texts) + (f" and {rest} more" if rest else "")

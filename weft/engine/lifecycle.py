@@ -308,10 +308,12 @@ class Lifecycle(Expansion):
         elif type(value) is Skip:
             self._finish(state, Outcome("skipped", attempts=state.attempt))
         else:
-            missing = state.cause
+            missing, via = state.cause, state.via
             if type(value) is Partial:
                 value, missing = value.value, state.cause or value.missing
-            self._finish(state, Outcome("succeeded", value, missing, state.attempt, state.via))
+            if missing is None and (lost := state.lost) is not None:
+                missing, via = lost
+            self._finish(state, Outcome("succeeded", value, missing, state.attempt, via))
 
     def rest(self, state: NodeState, until: NodeState) -> None:
         """The work of `state` waits for the end of `until`, and holds no slot any more."""

@@ -155,6 +155,9 @@ class Join:
     `cancel_rest`: branches that are no longer needed are cancelled as soon as the join is decided,
     unless somebody else needs them. Branches decided in the same turn count in declared order.
     `valid` must be a fast, pure function; when it raises, the value is not valid.
+    `counts` is for best_effort: what its branches are called where their losses count. What is
+    dropped then makes the value partial, and a failure where nothing succeeded; what `default`
+    stands in for is told.
     """
 
     mode: JoinMode = "all"
@@ -162,6 +165,7 @@ class Join:
     valid: Callable[[Any], bool] | None = None
     default: Any = None
     cancel_rest: bool = False
+    counts: str = ""
 
 
 ALL: Final = Join()
@@ -178,9 +182,9 @@ def first_valid(valid: Callable[[Any], bool] | None = None) -> Join:
     return Join("first_valid", valid=valid, cancel_rest=True)
 
 
-def best_effort(default: Any = MISSING) -> Join:
+def best_effort(default: Any = MISSING, *, counts: str = "") -> Join:
     """Whatever succeeded, with `default` for what failed; without a default that is dropped."""
-    return Join("best_effort", default=default)
+    return Join("best_effort", default=default, counts=counts)
 
 
 @dataclass(frozen=True, slots=True)

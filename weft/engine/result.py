@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,6 +13,7 @@ from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
 from weft.engine.absorption import absorbed, redone
 from weft.engine.effects import UnsettledEffect
+from weft.engine.node import Join
 from weft.engine.scheduler import Scheduler
 from weft.engine.state import NodeState
 
@@ -24,7 +26,8 @@ class RunResult:
 
     status      succeeded   nothing is missed; what failed was stood in for or tolerated by a join
                 partial     a deadline or a budget ended it, something that may fail did fail, or
-                            something is missing of a node's value
+                            something is missing of a node's value, such as items of a map that
+                            nothing stands in for
                 failed      a node failed whose policy says so, or the run could not be recorded
                 cancelled   somebody cancelled it
     `reasons` says in sentences what kept the run from plain success. `leaked` names nodes whose
@@ -63,24 +66,59 @@ def verdict(
     status: RunStatus = "succeeded"
     said = [ended_by.message] if ended_by is not None else []
     missed = []
+    unpaid: Counter[str] = Counter()
     for state in states.values():
         outcome = state.outcome
-        if outcome is not None and outcome.partial and not redone(state):
-            said.append(f"{state.node.id} is partial: {outcome.failure}")
-            status = "partial" if status == "succeeded" else status
-        if outcome is None or outcome.ok or outcome.failure is None or state in over:
+        if outcome is None or outcome.failure is None:
             continue
-        if outcome.status == "failed" or _is_called_off(state):
-            missed.append(state.node.id)
-        if outcome.status == "failed":
-            said.append(f"{state.node.id} failed: {outcome.failure}")
-        if status == "succeeded":
-            status = "partial"
-        if outcome.status == "failed" and state.node.policy.on_failure == "fail":
-            status = "failed"
+        if outcome.ok:
+            told = None if redone(state) else _loss(state.node.id, outcome)
+            said += [told] if told else []
+            status = "partial" if outcome.partial and told and status == "succeeded" else status
+        elif state in over:
+            missed += [state.node.id] if _is_lacking(state) else []
+        else:
+            missed += [state.node.id] if outcome.status == "failed" or _is_called_off(state) else []
+            said += [f"{state.node.id} failed: {outcome.failure}"] * (outcome.status == "failed")
+            unpaid[outcome.failure.message] += _is_unpaid(outcome, outcome.failure)
+            status = _worse(status, state, outcome)
     if ended_by is not None:
-        status = _ENDINGS.get(ended_by.error, "partial")
+        return _ENDINGS.get(ended_by.error, "partial"), said, missed
+    said += [f"{count} nodes were left out: {why}" for why, count in (+unpaid).items()]
     return status, said, missed
+
+
+def _worse(status: RunStatus, state: NodeState, outcome: Outcome) -> RunStatus:
+    """The status of a run that did not get over this end of `state`."""
+    if outcome.status == "failed" and state.node.policy.on_failure == "fail":
+        return "failed"
+    return "partial" if status == "succeeded" else status
+
+
+def _loss(node: NodeId, outcome: Outcome) -> str | None:
+    """What is missing of the value of `node`, or made up in it by its join; None: nothing is."""
+    assert outcome.failure is not None
+    if outcome.partial:
+        return f"{node} is partial: {outcome.failure}"
+    if outcome.via == "default" and outcome.failure.error == "JoinUnsatisfied":
+        return f"{node} has what stands in: {outcome.failure.message}"
+    return None
+
+
+def _is_unpaid(outcome: Outcome, failure: Failure) -> bool:
+    """Whether a node was left out because of a budget that degrades."""
+    return outcome.status == "skipped" and failure.error == "BudgetExceeded"
+
+
+def _is_lacking(state: NodeState) -> bool:
+    """Whether a value is partial because `state`, a branch of its join, came to nothing."""
+    if state.tolerated and state.parent is not None:
+        return _counts(state.parent.growth and state.parent.growth.grow.join, state.parent)
+    return any(_counts(other.node.join, other) for other in state.dependents or ())
+
+
+def _counts(join: Join | None, state: NodeState) -> bool:
+    return bool(join and join.counts and state.outcome is not None and state.outcome.partial)
 
 
 def _is_called_off(state: NodeState) -> bool:

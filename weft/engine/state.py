@@ -138,6 +138,15 @@ class NodeState:
         self.by_name = False
 
     @property
+    def lost(self) -> tuple[Failure, Via] | None:
+        """What its join went on without, where that counts, and what stands in for it."""
+        count = self.count if self.growth is None else self.growth.count
+        join = self.node.join if self.growth is None else self.growth.grow.join
+        if count is None or count.lost is None:
+            return None
+        return count.lost, "" if join.default is MISSING else "default"
+
+    @property
     def streams(self) -> bool:
         """True when its items may be consumed one by one: they are final the moment they end."""
         policy = self.node.policy

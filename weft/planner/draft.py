@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from weft.core.errors import PlanError
+from weft.core.errors import ModelError, PlanError
+from weft.core.ports.metering import Meter
 from weft.core.ports.model import (
     Delta,
     ModelClient,
+    ModelEvent,
     ModelRequest,
     Prefilled,
     Sampling,
@@ -73,25 +75,32 @@ class Draft:
         text = self.text
         written = (Message("assistant", text),) if text else ()
         request = ModelRequest((*self._messages, *written), sampling=sampling, grammar=grammar)
-        cost = Usage(requests=1)
+        request = self._hooks.extras(request)
+        meter = Meter(request)
         try:
-            async with aclosing(self._model.generate(self._hooks.extras(request))) as events:
-                async for event in events:
-                    if self.reader.complete and _goes_on(event):
-                        break
-                    cost = _added(cost, event)
-                    if isinstance(event, Completion):
-                        self.cut = (
-                            unrefused(event).finish_reason == "length" and not self.reader.complete
-                        )
-                        break
-                    if isinstance(event, TextDelta):
-                        for step in self._take(event):
-                            yield step
+            async with aclosing(self._model.generate(request)) as events:
+                try:
+                    async for event in events:
+                        meter.take(event)
+                        if self.reader.complete and _goes_on(event):
+                            break
+                        if isinstance(event, Completion):
+                            self._ended(event)
+                            break
+                        if isinstance(event, TextDelta):
+                            for step in self._take(event):
+                                yield step
+                except PlanError:
+                    await self._told(events, meter)
+                    raise
+                await self._told(events, meter)
+        except ModelError as error:
+            meter.failed(error)
+            raise
         finally:
-            self.tokens += cost.completion_tokens
+            self.tokens += meter.usage.completion_tokens
             if self._hooks.on_usage is not None:
-                self._hooks.on_usage(cost)
+                self._hooks.on_usage(meter.usage)
 
     def back_to_last_line(self, reader: PlanReader) -> None:
         """Forget the unfinished line; `reader` is to read the plan from its beginning."""
@@ -99,6 +108,17 @@ class Draft:
         self._texts = [whole + line_end]
         self.reader = reader
         reader.feed(self.text)
+
+    def _ended(self, completion: Completion) -> None:
+        self.cut = unrefused(completion).finish_reason == "length" and not self.reader.complete
+
+    async def _told(self, events: AsyncGenerator[ModelEvent, None], meter: Meter) -> None:
+        """Have the model tell what the request cost, where it does so soon and only at its end."""
+        if meter.estimated:
+            await meter.rest(events)
+        if meter.estimated and self._hooks.on_note is not None:
+            tokens = meter.usage.prompt_tokens
+            self._hooks.on_note(f"the plan is ended: its prompt counts as some {tokens} tokens")
 
     def _take(self, delta: TextDelta) -> Iterator[Step]:
         self._texts.append(delta.text)
@@ -116,17 +136,3 @@ class Draft:
 
 def _goes_on(event: Prefilled | Delta | Completion) -> bool:
     return isinstance(event, TextDelta) and bool(event.text.strip())
-
-
-def _added(cost: Usage, event: Prefilled | Delta | Completion) -> Usage:
-    """The cost so far: counted until the model says it itself."""
-    match event:
-        case Completion():
-            return event.usage
-        case Prefilled():
-            return replace(cost, prompt_tokens=len(event.prompt_token_ids))
-        case TextDelta():
-            tokens = len(event.token_ids) or 1
-            return replace(cost, completion_tokens=cost.completion_tokens + tokens)
-        case _:
-            return cost

@@ -7,6 +7,7 @@ from typing import Any, Final, NoReturn
 
 from weft.core.errors import ModelOutputError, ModelRequestError
 from weft.core.generated_text import unfenced
+from weft.core.ports.model import cut_off
 from weft.core.values import JsonSchema
 from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema_async, misfit_async
 
@@ -21,10 +22,10 @@ async def check_schema(schema: JsonSchema) -> None:
         raise ModelRequestError(f"the output schema is wrong: {error}") from None
 
 
-async def parse_output(text: str, schema: JsonSchema, *, cut_off: bool = False) -> Any:
+async def parse_output(text: str, schema: JsonSchema, *, cut_at: int | None = None) -> Any:
     """The value that `text` spells, in a code fence or not, which fits `schema`.
 
-    `cut_off`: the model had more to say, which is then the remedy.
+    `cut_at`: the text was cut off at so many tokens.
 
     Raises: `ModelOutputError` when it does not parse or fit, `ModelRequestError` when the schema
     cannot be used.
@@ -32,8 +33,9 @@ async def parse_output(text: str, schema: JsonSchema, *, cut_off: bool = False) 
     try:
         value = json.loads(unfenced(text), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        hint = "raise max_tokens: the output was cut off" if cut_off else _HINT
-        raise ModelOutputError(f"the output is not JSON: {error}", hint=hint) from None
+        if cut_at is not None:
+            raise cut_off("the output", cut_at) from None
+        raise ModelOutputError(f"the output is not JSON: {error}", hint=_HINT) from None
     try:
         wrong = await misfit_async(value, schema)
     except SchemaRefused as error:

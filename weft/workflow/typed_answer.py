@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.core.errors import ModelOutputError
 from weft.core.generated_text import unfenced
+from weft.core.ports import cut_off
 from weft.core.values import JsonSchema
 from weft.workflow.values import violation, violation_async
 
@@ -23,11 +24,14 @@ def parsed(text: str, schema: JsonSchema | None) -> Any:
     return value
 
 
-async def parsed_async(text: str, schema: JsonSchema | None, *, cut_off: bool = False) -> Any:
-    """The same; what takes long does not block the event loop. Raises: as `parsed`."""
+async def parsed_async(text: str, schema: JsonSchema | None, *, cut_at: int | None = None) -> Any:
+    """The same; what takes long does not block the event loop.
+
+    `cut_at`: the text was cut off at so many tokens. Raises: as `parsed`.
+    """
     if schema is None:
         return text
-    value = read_json(text, "the answer", cut_off=cut_off)
+    value = read_json(text, "the answer", cut_at=cut_at)
     _refuse(await violation_async(value, schema))
     return value
 
@@ -37,7 +41,7 @@ def _refuse(why: str | None) -> None:
         raise ModelOutputError(f"the answer does not fit the schema: {why}")
 
 
-def read_json(text: str, what: str, *, cut_off: bool = False) -> Any:
+def read_json(text: str, what: str, *, cut_at: int | None = None) -> Any:
     """The JSON value that `text` is, in a code fence or not; `what` it is in words.
 
     Raises: `ModelOutputError`.
@@ -45,5 +49,6 @@ def read_json(text: str, what: str, *, cut_off: bool = False) -> Any:
     try:
         return json.loads(unfenced(text))
     except (ValueError, RecursionError) as error:
-        hint = "raise `max_tokens`: the answer was cut off" if cut_off else "try `retry`"
-        raise ModelOutputError(f"{what} is not JSON: {error}", hint=hint) from error
+        if cut_at is not None:
+            raise cut_off(what, cut_at) from error
+        raise ModelOutputError(f"{what} is not JSON: {error}", hint="try `retry`") from error

@@ -92,7 +92,7 @@ def test_what_is_minded_and_all_behind_it_never_shows() -> None:
     client = writer(["fine ", "bad ", "more"])
     *shown, last = heard(ModeratedModel(client, Reader(), every=1))
     assert shown == [Prefilled((1, 2, 3)), TextDelta("fine ", (1,) * 5)]
-    usage = Usage(3, 5, requests=1)
+    usage = Usage(3, 9, requests=1)  # what is not shown was written all the same
     assert last == Completion("fine ", "refused", usage=usage, model="writer", refusal="a word")
     assert client.ended
     assert client.given == 3  # what is behind was not waited for

@@ -11,13 +11,14 @@ from weft.core.ids import inside
 from weft.core.ports import (
     Capabilities,
     Delta,
+    Meter,
     ModelClient,
     ModelRequest,
     Startable,
     TextDelta,
     complete,
 )
-from weft.core.values import Completion, Usage
+from weft.core.values import Completion, FinishReason
 from weft.engine import Inputs, Node, NodeContext, Policy, Retry, Work
 from weft.engine.cassette.digest import identity
 
@@ -87,13 +88,12 @@ def asking(model: ModelClient, request: ModelRequest) -> Work:
 
 async def _asked(context: NodeContext, model: ModelClient, request: ModelRequest) -> Completion:
     text = ""
-    tokens = looked_at = 0
+    looked_at = 0
 
     def show(delta: Delta) -> None:
-        nonlocal text, tokens, looked_at
+        nonlocal text, looked_at
         if isinstance(delta, TextDelta):
             text += delta.text
-            tokens += len(delta.token_ids) or 1
             context.stream(delta.text, len(delta.token_ids) or 1)
             if len(text) - looked_at >= _LOOK_EVERY_CHARS:
                 looked_at = len(text)
@@ -101,24 +101,21 @@ async def _asked(context: NodeContext, model: ModelClient, request: ModelRequest
                     raise _Circles
 
     sent = situated(request, context)
+    meter = Meter(sent)
     try:
-        completion = await complete(model, sent, show)
+        completion = await complete(model, sent, show, meter)
     except _Circles:
         context.log("the answer is ended: it repeats itself")
-        usage = Usage(completion_tokens=tokens, requests=1)
-        completion = Completion(text, "error", usage=usage, model=model.model)
+        completion = Completion(text, "error", usage=meter.usage, model=model.model)
     except ModelOutputError as error:
         if request.schema is None:
             raise
         context.log(str(error))
-        cut_off = sent.sampling.max_tokens is not None and tokens >= sent.sampling.max_tokens
-        completion = Completion(
-            text,
-            "length" if cut_off else "error",
-            usage=Usage(completion_tokens=tokens, requests=1),
-            model=model.model,
-        )
-    context.spend(completion.usage)
+        most, written = sent.sampling.max_tokens, meter.usage.completion_tokens
+        why: FinishReason = "length" if most is not None and written >= most else "error"
+        completion = Completion(text, why, usage=meter.usage, model=model.model)
+    finally:
+        context.spend(meter.usage)
     context.decoded(completion.decoding)
     return completion
 

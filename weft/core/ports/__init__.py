@@ -1,6 +1,7 @@
 """The doors between weft's rooms: small protocols that the layers above and below agree on."""
 
 from weft.core.ports.clock import Clock, Timer
+from weft.core.ports.metering import Meter, complete
 from weft.core.ports.model import (
     Capabilities,
     ConcurrentAttention,
@@ -19,7 +20,7 @@ from weft.core.ports.model import (
     Tokenizing,
     ToolCallDelta,
     Warmable,
-    complete,
+    cut_off,
     unrefused,
 )
 from weft.core.ports.store import Entry, ResultStore
@@ -33,6 +34,7 @@ __all__ = [
     "Delta",
     "Entry",
     "Layout",
+    "Meter",
     "ModelClient",
     "ModelEvent",
     "ModelRequest",
@@ -50,5 +52,6 @@ __all__ = [
     "ToolRunner",
     "Warmable",
     "complete",
+    "cut_off",
     "unrefused",
 ]

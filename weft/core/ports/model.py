@@ -7,11 +7,10 @@ cancels the request where it runs, so that a server frees its KV cache and a loc
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from weft.core.errors import ModelRequestError, ModelUnavailable
+from weft.core.errors import ModelOutputError, ModelRequestError
 from weft.core.values import (
     AUTOREGRESSIVE,
     Completion,
@@ -325,20 +324,7 @@ def unrefused(answer: Completion) -> Completion:
     return answer
 
 
-async def complete(
-    client: ModelClient,
-    request: ModelRequest,
-    on_delta: Callable[[Delta], None] | None = None,
-) -> Completion:
-    """Run `request` to its end and return the completion; `on_delta` sees every piece.
-
-    Cancelling the caller closes the stream. Raises what `ModelClient.generate` raises, and what
-    `unrefused` does.
-    """
-    async with aclosing(client.generate(request)) as stream:
-        async for event in stream:
-            if isinstance(event, Completion):
-                return unrefused(event)
-            if on_delta is not None and not isinstance(event, Prefilled):
-                on_delta(event)
-    raise ModelUnavailable(f"the stream of {client.model} ended without a completion")
+def cut_off(what: str, tokens: int | None) -> ModelOutputError:
+    """The error of `what`, a value that ends in the middle because its `tokens` were used up."""
+    where = "" if tokens is None else f" at {tokens} tokens"
+    return ModelOutputError(f"{what} was cut off{where}", hint="raise max_tokens, or ask for less")

@@ -24,7 +24,7 @@ from weft.core.ports import (
     Tokenizing,
     Warmable,
 )
-from weft.core.values import Completion, Message
+from weft.core.values import Completion, Message, Usage
 from weft.engine.cassette.book import CallBook, Known
 from weft.engine.cassette.continued import Continued, continued
 from weft.engine.cassette.digest import request_digest
@@ -159,16 +159,18 @@ class _Call:
     async def failed(self, error: Exception) -> None:
         """Write why there is none."""
         delay_s = error.retry_after_s if isinstance(error, ModelOverloaded) else None
-        await self._ended(None, convert(error).failure(), delay_s)
+        usage = error.usage if isinstance(error, ModelError) else None
+        await self._ended(None, convert(error).failure(), delay_s, usage)
 
     async def _ended(
         self,
         completion: Completion | None,
         failure: Failure | None = None,
         delay_s: float | None = None,
+        usage: Usage | None = None,
     ) -> None:
         where, now_s = self._where(), self._book.now_s
-        event = ModelAnswered(*where, completion, failure, now_s, self._prompt, delay_s)
+        event = ModelAnswered(*where, completion, failure, now_s, self._prompt, delay_s, usage)
         await self._book.write(event)
 
     def _note(self, piece: Delta | Prefilled) -> None:

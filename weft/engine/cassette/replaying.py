@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from weft.core.calls import ModelAnswered, ToolCalled, ToolReturned
-from weft.core.errors import CassetteMiss, Failure, ModelOverloaded, WeftError
+from weft.core.errors import CassetteMiss, Failure, ModelError, ModelOverloaded, WeftError
 from weft.core.ports import (
     Capabilities,
     Clock,
@@ -142,6 +142,8 @@ class ReplayingClient:
             error = raised(known.ended.failure)
             if isinstance(error, ModelOverloaded):
                 error.retry_after_s = known.ended.retry_after_s
+            if isinstance(error, ModelError):
+                error.usage = known.ended.usage
             raise error
         assert known.ended.completion is not None
         return known.ended.completion

@@ -31,7 +31,7 @@ from weft.core.ports import (
     Tokenizing,
     Warmable,
 )
-from weft.core.values import Completion, Message
+from weft.core.values import Completion, Message, Usage
 from weft.planner.choice.common import common
 from weft.planner.choice.predictor import Predictor, StaticPredictor
 from weft.planner.choice.profile import Profile, Weights
@@ -155,11 +155,16 @@ class RoutedModel:
         if isinstance(client, Startable):
             await client.start(_log.get())
         async with aclosing(client.generate(request)) as stream:
-            async for event in stream:
-                if isinstance(event, Completion):
-                    yield self._priced(name, event)
-                    return
-                yield event
+            try:
+                async for event in stream:
+                    if isinstance(event, Completion):
+                        yield replace(event, usage=self._priced(name, event.usage))
+                        return
+                    yield event
+            except ModelError as error:
+                if error.usage is not None:
+                    error.usage = self._priced(name, error.usage)
+                raise
         raise ModelUnavailable(f"the stream of {client.model} ended without a completion")
 
     async def aclose(self) -> None:
@@ -195,13 +200,12 @@ class RoutedModel:
         if self._on_choice is not None:
             self._on_choice(choice)
 
-    def _priced(self, name: str, completion: Completion) -> Completion:
-        """The completion with its price, where the client did not know it."""
-        usage = completion.usage
+    def _priced(self, name: str, usage: Usage) -> Usage:
+        """`usage` with its price, where the client did not know it."""
         if usage.money:
-            return completion
+            return usage
         money = self._profiles[name].money(usage.prompt_tokens, usage.completion_tokens)
-        return replace(completion, usage=replace(usage, money=money))
+        return replace(usage, money=money)
 
 
 def _say(text: str) -> None:

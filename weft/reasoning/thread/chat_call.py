@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from weft.core.errors import CapabilityError, ModelOutputError, ModelRequestError
-from weft.core.ports import Delta, ModelClient, ModelRequest, TextDelta, Tokenizing, complete
+from weft.core.ports import Delta, Meter, ModelClient, ModelRequest, TextDelta, Tokenizing, complete
 from weft.core.values import Completion, Message, Usage
 from weft.engine import Inputs, NodeContext
 
@@ -77,22 +77,20 @@ class ChatCall:
             if self._watch is not None:
                 self._watch(spent, delta)
 
-        usage: Usage | None = None
+        meter = Meter(sent)
         try:
-            completion = await complete(self._model, sent, show)
-            usage = completion.usage
+            completion = await complete(self._model, sent, show, meter)
             context.decoded(completion.decoding)
-            spent.tokens = before + (usage.completion_tokens or spent.tokens - before)
         except ModelOutputError as error:
             if request.schema is None:
                 raise
             context.log(str(error))
-            cut = spent.tokens - before >= (sent.sampling.max_tokens or 0)
+            cut = meter.usage.completion_tokens >= (sent.sampling.max_tokens or 0)
             completion = Completion("".join(spent.text), "length" if cut else "error")
         finally:
-            used = usage or Usage(completion_tokens=spent.tokens - before, requests=1)
-            spent.usage += used
-            context.spend(used)
+            spent.tokens = before + (meter.usage.completion_tokens or spent.tokens - before)
+            spent.usage += meter.usage
+            context.spend(meter.usage)
         spent.kept = spent.tokens - before
         return completion
 

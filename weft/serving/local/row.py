@@ -203,8 +203,13 @@ class Row:
         if delta is not None:
             self.ticket.put(delta)
         if reason is not None:
-            self._check_json(reason)
-            self.ticket.put(self._completion(reason, model))
+            completion = self._completion(reason, model)
+            try:
+                self._check_json(reason)
+            except ModelOutputError as error:
+                error.usage = completion.usage
+                raise
+            self.ticket.put(completion)
 
     def _take(self, drawn: Drawn) -> None:
         self.tokens.append(drawn.token)

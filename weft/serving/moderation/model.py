@@ -11,6 +11,7 @@ from weft.core.errors import CapabilityError
 from weft.core.ports import (
     Capabilities,
     Delta,
+    Meter,
     ModelClient,
     ModelEvent,
     ModelRequest,
@@ -19,7 +20,7 @@ from weft.core.ports import (
     Startable,
     TextDelta,
 )
-from weft.core.values import Completion, Usage
+from weft.core.values import Completion
 from weft.serving.moderation.judges import Judge
 
 _MOST_TOLD: Final = 200  # characters of an objection, which may be another program's
@@ -31,7 +32,7 @@ class ModeratedModel:
     What was written is held back until at least `every` tokens wait, and then shown if `judge` has
     no objection to prompt and answer as one text; the end of an answer is always judged. None: a
     whole answer at once. With an objection the answer ends as `refused`, with that and what was
-    shown before, the request is cancelled, and its usage counts what was shown.
+    shown before, and the request is cancelled; its usage counts all that was written.
     """
 
     def __init__(self, client: ModelClient, judge: Judge, every: int | None = None) -> None:
@@ -61,8 +62,8 @@ class ModeratedModel:
         review = _Review(request, self._judge)
         async with aclosing(self.client.generate(request)) as stream:
             async for event in stream:
+                review.meter.take(event)
                 if isinstance(event, Prefilled):
-                    review.prompt_tokens = len(event.prompt_token_ids)
                     yield event
                     continue
                 review.take(event)
@@ -83,7 +84,7 @@ class _Review:
     """One answer under review: what was shown of it, and what waits."""
 
     def __init__(self, request: ModelRequest, judge: Judge) -> None:
-        self.prompt_tokens = 0
+        self.meter = Meter(request)
         self.waiting = 0
         self._judge = judge
         self._asked = "\n".join(message.content for message in request.messages)
@@ -91,7 +92,6 @@ class _Review:
         self._held: list[Delta | Completion] = []
         self._judged: str | None = None
         self._shown: list[Delta] = []
-        self._tokens = 0
 
     def take(self, event: Delta | Completion) -> None:
         """Hold `event` back. A call of a tool is read where it is complete."""
@@ -116,7 +116,6 @@ class _Review:
         """What waited, to be shown now."""
         held, self._held = self._held, []
         self._shown += [each for each in held if not isinstance(each, Completion)]
-        self._tokens += self.waiting
         self.waiting = 0
         return held
 
@@ -125,7 +124,7 @@ class _Review:
         return Completion(
             "".join(each.text for each in self._shown if isinstance(each, TextDelta)),
             "refused",
-            usage=Usage(self.prompt_tokens, self._tokens, requests=1),
+            usage=self.meter.usage,
             model=model,
             reasoning="".join(
                 each.text for each in self._shown if isinstance(each, ReasoningDelta)

@@ -128,7 +128,7 @@ class Answer:
             raise ModelOutputError(f"the model refused: {refusal[:200]}")
         if self._request.tools and self._request.tool_choice == "required" and not calls:
             raise ModelOutputError("the model called no tool, although a call was required")
-        usage = self._spent()
+        usage = self.usage
         return Completion(
             text,
             finish,
@@ -142,6 +142,12 @@ class Answer:
             speech.top_logprobs,
             speculated(self._drafting, self._decoder, usage.completion_tokens),
         )
+
+    def cut_at(self, completion: Completion) -> int | None:
+        """How many tokens `completion` had when max_tokens ended it; None: something else did."""
+        if completion.finish_reason != "length":
+            return None
+        return completion.usage.completion_tokens or self._request.sampling.max_tokens
 
     def _prefill(self, prompt: list[int] | None) -> list[Prefilled | Delta]:
         if prompt is None or self._prefilled:
@@ -203,7 +209,9 @@ class Answer:
             return self._stop
         return last[0] if last and last[0] in sampling.stop_token_ids else None
 
-    def _spent(self) -> Usage:
+    @property
+    def usage(self) -> Usage:
+        """What the answer consumed, as the server tells it at the end."""
         wire = self._usage or WireUsage()
         completion = wire.completion_tokens
         completion = self._tokens.tokens if completion is None else completion

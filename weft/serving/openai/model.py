@@ -13,7 +13,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from weft.core.errors import CapabilityError, ModelUnavailable
+from weft.core.errors import CapabilityError, ModelError, ModelUnavailable
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Message
 from weft.serving.deadline import Deadline
@@ -148,10 +148,11 @@ class OpenAIModel:
                         break
             for delta in answer.finish():
                 yield delta
-            completion = answer.completion()
-            if request.schema is not None and not completion.tool_calls:
-                cut_off = completion.finish_reason == "length"
-                await parse_output(completion.text, request.schema, cut_off=cut_off)
+            with _counted(answer):
+                completion = answer.completion()
+                if request.schema is not None and not completion.tool_calls:
+                    cut_at = answer.cut_at(completion)
+                    await parse_output(completion.text, request.schema, cut_at=cut_at)
             yield completion
 
     async def metrics(self) -> ServerMetrics:
@@ -249,6 +250,16 @@ def _headers(deadline: Deadline) -> dict[str, str]:
     headers = {"x-request-id": uuid.uuid4().hex}
     remaining_ms = deadline.remaining_ms
     return headers if remaining_ms is None else {**headers, "x-weft-timeout-ms": str(remaining_ms)}
+
+
+@contextmanager
+def _counted(answer: Answer) -> Iterator[None]:
+    """What is wrong with an answer that is there was paid for all the same."""
+    try:
+        yield
+    except ModelError as error:
+        error.usage = answer.usage
+        raise
 
 
 async def _drain(payloads: AsyncGenerator[bytes, None]) -> None:

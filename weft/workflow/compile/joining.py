@@ -27,7 +27,12 @@ def join_of(step: JoinNode | MapNode, names: Names) -> Join:
     stands_in = "otherwise" in step.model_fields_set
     otherwise = value_template(step.otherwise).render(names.inputs) if stands_in else MISSING
     return Join(
-        step.mode, step.k or 1, valid, otherwise, cancel_rest=names.settled and step.mode in _EARLY
+        step.mode,
+        step.k or 1,
+        valid,
+        otherwise,
+        cancel_rest=names.settled and step.mode in _EARLY,
+        counts="items" if isinstance(step, MapNode) else "branches",
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.core.errors import Failure, JoinUnsatisfied, ModelOutputError, WeftError
+from weft.core.errors import Failure, ModelOutputError, WeftError
 from weft.core.generated_text import is_blank, without_thought
 from weft.core.ids import item
 from weft.core.ports import (
     Delta,
+    Meter,
     ModelClient,
     ModelRequest,
     Sampling,
@@ -61,15 +62,9 @@ def model(step: ModelNode, unit: Unit, services: Services, retry: Retry | None) 
 
         nodes = await instances(context, range(first, first + count), sample)
         results = tuple(node.id for node in nodes)
-        return Grow(nodes, results, _answers, best_effort(), items=True)
+        return Grow(nodes, results, join=best_effort(counts="samples"), items=True)
 
     return work
-
-
-async def _answers(_: NodeContext, values: list[Any]) -> list[Any]:
-    if not values:
-        raise JoinUnsatisfied("no sample succeeded", hint="see what happened to each of them")
-    return values
 
 
 class _Ask:
@@ -103,8 +98,11 @@ class _Ask:
                 if isinstance(delta, TextDelta):
                     context.stream(delta.text, len(delta.token_ids) or 1)
 
-            completion = await complete(client, request, show)
-            context.spend(completion.usage)
+            meter = Meter(request)
+            try:
+                completion = await complete(client, request, show, meter)
+            finally:
+                context.spend(meter.usage)
             context.decoded(completion.decoding)
             return await self._value(completion, request.tools)
 
@@ -156,15 +154,20 @@ class _Ask:
 
     async def _value(self, completion: Completion, tools: tuple[ToolSpec, ...]) -> Any:
         cut_off = completion.finish_reason == "length"
-        calls = await _calls(completion, tools, cut_off=cut_off) if tools else []
+        calls = await _calls(completion, tools) if tools else []
         schema = self._step.output_schema
         empty = not calls and schema is None and is_blank(without_thought(completion.text))
         if empty and not self._step.allow_empty:
             raise _nothing(completion, cut_off=cut_off)
         if not tools and schema is not None:  # JSON that is complete is all that was asked for
-            return await parsed_async(completion.text, schema, cut_off=cut_off)
+            return await parsed_async(completion.text, schema, cut_at=_cut_at(completion))
         value = {"text": completion.text, "tool_calls": calls} if tools else completion.text
         return Partial(value, _cut_off(completion)) if cut_off else value
+
+
+def _cut_at(completion: Completion) -> int | None:
+    """How many tokens the answer had when max_tokens cut it off; None: it is whole."""
+    return completion.usage.completion_tokens if completion.finish_reason == "length" else None
 
 
 def _sampled(sampling: Sampling) -> str:
@@ -210,9 +213,7 @@ def _later(left_s: float | None) -> float | None:
     return None if left_s is None else left_s + _GRACE_S
 
 
-async def _calls(
-    completion: Completion, tools: tuple[ToolSpec, ...], *, cut_off: bool
-) -> list[Mapping[str, Any]]:
+async def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Mapping[str, Any]]:
     specs = {spec.name: spec for spec in tools}
     calls: list[Mapping[str, Any]] = []
     for call in completion.tool_calls:
@@ -220,7 +221,7 @@ async def _calls(
             there = ", ".join(specs)
             raise ModelOutputError(f"the model calls {call.name!r}", hint=f"there is: {there}")
         what = f"what {call.name} is called with"
-        arguments = read_json(call.arguments or "{}", what, cut_off=cut_off)
+        arguments = read_json(call.arguments or "{}", what, cut_at=_cut_at(completion))
         why = await violation_async(arguments, specs[call.name].parameters)
         if why is not None:
             raise ModelOutputError(f"the model calls {call.name} wrongly: {why}")

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from weft.core.ports.model import ModelRequest, Sampling, complete
+from weft.core.ports import ModelRequest, Sampling, complete
 from weft.core.values import AUTOREGRESSIVE, Completion, DecodeSpec, Lossy, Message
 from weft.decoding.diffusion.policies.finality import SHIPPED
 from weft.decoding.diffusion.train.block.documents import Document, document

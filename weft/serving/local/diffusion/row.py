@@ -142,9 +142,10 @@ class DiffusionRow:
         if delta is not None:
             self.ticket.put(delta)
         if reason is not None:
-            self._check_form(reason)
             refusal = denoising.refusal if reason == "refused" else None
-            self.ticket.put(self._completion(denoising, reason, kept, stop, refusal))
+            completion = self._completion(denoising, reason, kept, stop, refusal)
+            self._check_form(reason, completion.usage)
+            self.ticket.put(completion)
 
     def _ending(self, denoising: Denoising) -> FinishReason | None:
         if self._answer.stopped is not None:
@@ -156,13 +157,15 @@ class DiffusionRow:
             return "stop" if form.complete else "length"
         return finish
 
-    def _check_form(self, reason: FinishReason) -> None:
+    def _check_form(self, reason: FinishReason, usage: Usage) -> None:
         if self.ticket.request.schema is not None and reason == "length":
-            raise ModelOutputError(
+            error = ModelOutputError(
                 "the answer reached max_tokens inside its JSON",
                 hint="raise max_tokens, or give strings a maxLength and arrays a maxItems",
                 retryable=not self._repeatable,
             )
+            error.usage = usage
+            raise error
 
     def _read(self, denoising: Denoising) -> None:
         """Take what was released since the last time, as far as a stop text."""
