@@ -99,6 +99,10 @@ class Toolset:
             raise ToolNotFound(f"`{source[0]}` has no tool `{source[1]}`", hint=there)
         return known[name]
 
+    def known(self, unit: Unit, name: str) -> Sequence[ToolSpec]:
+        """The tools of the server `name`, as far as they are known without starting it."""
+        return tuple((self._listed(unit, name) or {}).values())
+
     async def offered(self, unit: Unit, texts: Sequence[str]) -> tuple[ToolSpec, ...]:
         """What is known of several tools; the name of a server stands for all of its tools.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -70,9 +71,19 @@ def run(
     compare: Annotated[
         bool,
         typer.Option(
-            "--compare", help="Run it one node at a time first, and print the measured speed-up."
+            "--compare",
+            help="Run it one node at a time first, and print the measured speed-up. All that it "
+            "does is done twice.",
         ),
     ] = False,
+    confirm: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NODE=repeat",
+            help="With --compare: a call that must not be repeated may be made twice. NODE may be "
+            "a pattern. Repeat the option for more.",
+        ),
+    ] = None,
     durability: HowDurable = None,
     journal: JournalPlace = None,
     run_id: RunName = None,
@@ -95,6 +106,7 @@ def run(
     answers = pairs(answer or (), "--answer")
     deadline_s = None if deadline is None else seconds(deadline)
     kept = how_durable(durability)
+    repeat = _repeated(confirm or (), compare=compare)
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.comparison import compared
         from weft.cli.session import Wishes, session
@@ -120,6 +132,18 @@ def run(
         )
         inputs = {} if inputs_file is None else read_inputs(inputs_file)
         inputs |= flow.coerce_inputs(texts)
-        running = (compared if compare else session)(flow, inputs, wishes)
+        running = (
+            compared(flow, inputs, wishes, repeat) if compare else session(flow, inputs, wishes)
+        )
         code = asyncio.run(running)
     raise typer.Exit(code)
+
+
+def _repeated(confirm: Sequence[str], *, compare: bool) -> Collection[str]:
+    """The nodes whose calls may be made twice. Raises: `typer.BadParameter`."""
+    words = pairs(confirm, "--confirm")
+    if words and not compare:
+        raise typer.BadParameter("nothing is done twice, unless there is --compare")
+    if any(word != "repeat" for word in words.values()):
+        raise typer.BadParameter("expected NODE=repeat", param_hint="--confirm")
+    return words
