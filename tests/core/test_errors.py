@@ -69,6 +69,7 @@ def test_only_what_may_pass_by_itself_is_retryable() -> None:
     assert {cls.__name__ for cls in CLASSES if cls.retryable} == {
         "NodeTimeout",
         "MachineBusy",
+        "NotDone",
         "ModelUnavailable",
         "ModelOverloaded",
         "ModelOutputError",

@@ -40,7 +40,7 @@ def test_items_that_failed_make_the_run_partial_and_are_counted() -> None:
     assert result.outputs == {"r": [0, 0, 1, 2, 2, 3, 4, 4]}
     assert result.status == "partial"
     (reason,) = result.reasons
-    assert reason.startswith("kept is partial: JoinUnsatisfied: 2 of 10 items failed: ")
+    assert reason.startswith("kept is partial: Incomplete: 2 of 10 items failed: ")
     assert "no 3" in reason
     assert "no 7" in reason
 

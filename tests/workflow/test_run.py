@@ -200,7 +200,8 @@ def test_samples_that_fail_are_left_out() -> None:
     assert result.outputs["a"] == ["1000003", "1", "1000005", "3"]
     failing = loads("  a: {model: small, prompt: x, samples: 4, seed: 0}")
     result = run(failing, odd)
-    assert (result.outputs["a"], result.status) == (["1", "3"], "succeeded")
+    assert (result.outputs["a"], result.status) == (["1", "3"], "partial")
+    assert result.reasons[0].startswith("a is partial: Incomplete: 2 of 4 samples failed: ")
     assert result.outcomes["a[0]"].status == "failed"
     result = run(failing, lambda _: Reply(error=ModelUnavailable("away")))
     assert result.status == "failed"

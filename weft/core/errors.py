@@ -55,10 +55,9 @@ WeftError                    stage, node, retryable, hint
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
-if TYPE_CHECKING:
-    from weft.core.values import Usage
+from weft.core.values import Usage
 
 Stage = Literal["build", "run", "tool", "model", "serve", "internal"]
 
@@ -133,8 +132,7 @@ class SourceError(BuildError):
     ) -> None:
         super().__init__(message, hint=hint, node=node)
         self.file = file
-        self.line = line
-        self.column = column
+        self.line, self.column = line, column
 
     def __str__(self) -> str:
         hint = f" ({self.hint})" if self.hint else ""
@@ -296,10 +294,7 @@ class ToolRaised(ToolError):
 
 
 class NotDone(ToolRaised):
-    """The tool's own code says that nothing has happened: its call may be made again.
-
-    `retryable=False` where the same call would come to nothing again.
-    """
+    """The tool's own code says that nothing has happened: its call may be made again."""
 
     retryable = True
 
@@ -324,10 +319,7 @@ class ModelRequestError(ModelError):
 
 
 class ContextLengthExceeded(ModelRequestError):
-    """The prompt, or prompt and answer together, are longer than the model's context.
-
-    The message is about lengths only: it names no address and quotes no prompt.
-    """
+    """The prompt, perhaps with its answer, exceeds the model's context. Tells lengths only."""
 
 
 class ModelUnavailable(ModelError):

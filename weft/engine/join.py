@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from weft.core.errors import Failure, JoinUnsatisfied
@@ -31,6 +31,8 @@ class Verdict:
 
 
 _MOST_TOLD: Final = 3
+LOSSES: Final = "Incomplete"
+"""The failure of a join that went on without some of its branches."""
 DECIDED_EARLY: Final = frozenset(("any", "quorum", "first_valid"))
 
 
@@ -80,7 +82,7 @@ class JoinCount:
         failures = self._failures()
         shared = len({failure.message for failure in failures}) == 1
         why = failures[0].message if shared else _reasons(failures, self._join.counts)
-        return self._unmet(f"{told}: {why}")
+        return self._unmet(f"{told}: {why}", LOSSES)
 
     def start(self) -> Verdict | None:
         """The verdict before any branch ended: only a join of no branches has one."""
@@ -135,7 +137,7 @@ class JoinCount:
         mode = self._join.mode
         if mode == "best_effort":
             if self._join.default is MISSING and not self._won and self.lost is not None:
-                return Verdict(failure=self.lost)
+                return Verdict(failure=replace(self.lost, error="JoinUnsatisfied"))
             places = [index for index, _ in self._bad] + [self.sources[won] for won in self._won]
             ended = list(self.sources)
             return Verdict(tuple(ended[place] for place in sorted(places)))
@@ -157,9 +159,9 @@ class JoinCount:
     def _failures(self) -> list[Failure]:
         return [failure for _, failure in sorted(self._bad, key=lambda bad: bad[0])]
 
-    def _unmet(self, message: str) -> Failure:
+    def _unmet(self, message: str, error: str = "JoinUnsatisfied") -> Failure:
         retryable = any(failure.retryable for _, failure in self._bad)
-        return Failure("JoinUnsatisfied", message, retryable=retryable)
+        return Failure(error, message, retryable=retryable)
 
 
 def _reasons(failures: Sequence[Failure], branches: str = "branches") -> str:

@@ -13,6 +13,7 @@ from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
 from weft.engine.absorption import absorbed, redone
 from weft.engine.effects import UnsettledEffect
+from weft.engine.join import LOSSES
 from weft.engine.node import Join
 from weft.engine.scheduler import Scheduler
 from weft.engine.state import NodeState
@@ -100,7 +101,7 @@ def _loss(node: NodeId, outcome: Outcome) -> str | None:
     assert outcome.failure is not None
     if outcome.partial:
         return f"{node} is partial: {outcome.failure}"
-    if outcome.via == "default" and outcome.failure.error == "JoinUnsatisfied":
+    if outcome.via == "default" and outcome.failure.error == LOSSES:
         return f"{node} has what stands in: {outcome.failure.message}"
     return None
 
@@ -112,13 +113,14 @@ def _is_unpaid(outcome: Outcome, failure: Failure) -> bool:
 
 def _is_lacking(state: NodeState) -> bool:
     """Whether a value is partial because `state`, a branch of its join, came to nothing."""
-    if state.tolerated and state.parent is not None:
-        return _counts(state.parent.growth and state.parent.growth.grow.join, state.parent)
+    parent = state.parent
+    if state.tolerated and parent is not None and parent.growth is not None:
+        return _counts(parent.growth.grow.join, parent)
     return any(_counts(other.node.join, other) for other in state.dependents or ())
 
 
-def _counts(join: Join | None, state: NodeState) -> bool:
-    return bool(join and join.counts and state.outcome is not None and state.outcome.partial)
+def _counts(join: Join, state: NodeState) -> bool:
+    return bool(join.counts) and state.outcome is not None and state.outcome.partial
 
 
 def _is_called_off(state: NodeState) -> bool:

@@ -19,7 +19,7 @@ from weft.cli.commands.options import (
 )
 from weft.cli.complaint import complaints
 from weft.cli.exit_codes import ExitCode, statuses
-from weft.cli.given import pairs
+from weft.cli.given import pairs, token_count
 from weft.cli.runs.recorded import journal_at
 from weft.cli.text import clean
 from weft.cli.values import json_text
@@ -35,8 +35,8 @@ HELP = f"""Go on with a run: what is finished is not done again.
 
 A run that was interrupted goes on where it was, also inside maps, loops and workflows; what is
 asked can be answered with --answer or by `weft answer`. Of a run that had ended, what failed is
-tried again. Inputs and settings are those it was started with. Of a run that has succeeded nothing
-is left to do: that is said, and is no failure.
+tried again. Inputs and settings are those it was started with, but for --budget. Of a run that has
+succeeded nothing is left to do: that is said, and is no failure.
 
 A workflow that has changed since is refused, and the change shown node by node; --accept-changes
 goes on with it, and keeps what is the same. A tool whose effect is `once` is not called again where
@@ -63,6 +63,13 @@ def resume(
             "repeat. Repeat the option for more.",
         ),
     ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKENS",
+            help="The run may spend so much in all, such as 20000tok, from now on.",
+        ),
+    ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -81,6 +88,7 @@ def resume(
     """See `HELP`."""
     answers = pairs(answer or (), "--answer")
     words = pairs(confirm or (), "--confirm")
+    tokens = None if budget is None else token_count(budget)
     with complaints(debug=debug, as_json=as_json):
         from weft.cli.console import stderr
         from weft.cli.runs.losses import print_losses
@@ -120,15 +128,16 @@ def resume(
             print_losses(stderr(), taken.story.losses)
             if any(node.may_act_twice for node in taken.changes.nodes):
                 _show(taken.changes)
-            code = _resumed(taken, opened, wishes)
+            code = _resumed(taken, opened, wishes, tokens)
     raise typer.Exit(code)
 
 
-def _resumed(taken: Taken, journal: Journal, wishes: Wishes) -> ExitCode:
-    """Run the next part to its end."""
+def _resumed(taken: Taken, journal: Journal, wishes: Wishes, tokens: int | None) -> ExitCode:
+    """Run the next part to its end; with `tokens` in the place of those of its budget."""
     from weft.cli.runs.live import run_live
     from weft.workflow.runs.resume import resumed
 
+    limit = None if tokens is None else taken.limit_of(tokens)
     try:
         return asyncio.run(
             run_live(
@@ -137,6 +146,7 @@ def _resumed(taken: Taken, journal: Journal, wishes: Wishes) -> ExitCode:
                 taken.unit,
                 wishes,
                 journal,
+                limit,
             )
         )
     finally:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from weft.cli.session import Wishes
     from weft.core.events import Listener
     from weft.core.ports.journal import Journal, RunHeader
+    from weft.engine import Limit
     from weft.workflow import FlowRun
     from weft.workflow.unit import Unit
 
@@ -22,11 +23,17 @@ Prepare = Callable[[Mapping[str, Any]], "FlowRun"]
 
 
 async def run_live(
-    prepare: Prepare, header: RunHeader, unit: Unit, wishes: Wishes, journal: Journal
+    prepare: Prepare,
+    header: RunHeader,
+    unit: Unit,
+    wishes: Wishes,
+    journal: Journal,
+    limit: Limit | None = None,
 ) -> ExitCode:
     """Run to the end what `prepare` makes of `unit`, and print what is asked for.
 
-    Its models decode, its results are kept, and it is shown, as the run that `header` is of.
+    `limit` is another budget than the run had. Its models decode, its results are kept, and it
+    is shown, as the run that `header` is of.
     """
     from weft.cli.progress.view import RunView
     from weft.cli.session import Session, budget_of
@@ -42,14 +49,15 @@ async def run_live(
         check_models(included)  # also imports their clients: later the event loop waited for that
     strategy = strategy_of(header, unit)
     shown = None if strategy is None else ShownThought(strategy)
-    limit = settings_of(header.settings).get("budget")
-    budget = budget_of(Flow.of(unit)) if limit is None else limit.budget
+    known = limit or settings_of(header.settings).get("budget")
+    budget = budget_of(Flow.of(unit)) if known is None else known.budget
     decode = header.settings.get("decode")
     store = MemoryStore() if header.settings.get("cache") is False else None
     async with Models(decode=decode if isinstance(decode, str) else None) as models:
 
         def start(listeners: Sequence[Listener]) -> FlowRun:
-            run = prepare({"listeners": listeners, "models": models, "store": store})
+            settings = {"listeners": listeners, "models": models, "store": store}
+            run = prepare({**settings, "budget": limit})
             if shown is not None:
                 shown.run = run
             return run

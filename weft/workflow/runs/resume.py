@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from weft.core.budget import Budget
 from weft.core.errors import BuildError, InputError
 from weft.core.ids import RunId
 from weft.core.ports.journal import Claim, Journal, Letter
+from weft.engine import Limit
 from weft.engine.cassette import Confirmation, Redactor
 from weft.engine.journal.recalled import RecordedRecall
 from weft.workflow.recording import Past
@@ -65,6 +67,11 @@ class Taken:
     def run(self) -> RunId:
         """The run's id."""
         return self.story.run
+
+    def limit_of(self, tokens: int) -> Limit:
+        """The budget of the run, but with so many tokens."""
+        known = RunSettings(**self.settings).options(self.unit).limit or Limit(Budget())
+        return replace(known, budget=replace(known.budget, tokens=tokens))
 
     def release(self) -> None:
         """Give it back. Harmless when repeated."""
