@@ -173,7 +173,9 @@ class JoinNode(Step):
         default=None, description="What `value` must satisfy, when the mode is first_valid."
     )
     otherwise: Value = Field(
-        default=None, description="What stands in for a failed node when the mode is best_effort."
+        default=None,
+        description="What stands in for a failed node when the mode is best_effort. Without it "
+        "nodes that failed are dropped, and the result is partial.",
     )
 
 

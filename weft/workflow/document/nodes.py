@@ -48,7 +48,9 @@ class MapNode(Step):
         default=None, description="What `value` must satisfy, when the mode is first_valid."
     )
     otherwise: Value = Field(
-        default=None, description="What stands in for a failed item when the mode is best_effort."
+        default=None,
+        description="What stands in for a failed item when the mode is best_effort. Without it "
+        "items that failed are dropped, and the result is partial.",
     )
     do: Body = Field(description="What to do with an item: a node, or `nodes` with a `result`.")
 
