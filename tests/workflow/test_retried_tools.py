@@ -63,5 +63,5 @@ def test_a_call_that_did_not_happen_is_made_again_from_a_process_too(tmp_path: P
         "outputs: {r: '{{ r }}'}\n"
     )
     result = weft.load(tmp_path / "f.yaml").run_sync()
-    assert result.outputs == {"r": "paid"}
+    assert result.outputs == {"r": "paid"}, result.missing
     assert (tmp_path / "tries").read_text() == "xx"

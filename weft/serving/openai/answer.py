@@ -147,7 +147,8 @@ class Answer:
         """How many tokens `completion` had when max_tokens ended it; None: something else did."""
         if completion.finish_reason != "length":
             return None
-        return completion.usage.completion_tokens or self._request.sampling.max_tokens
+        told = None if self._usage is None else self._usage.completion_tokens
+        return told or self._request.sampling.max_tokens or completion.usage.completion_tokens
 
     def _prefill(self, prompt: list[int] | None) -> list[Prefilled | Delta]:
         if prompt is None or self._prefilled:
