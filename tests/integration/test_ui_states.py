@@ -89,6 +89,7 @@ def test_the_graph_paints_them_apart(browser: Any, theme: str) -> None:
     script = rescued_run(journal)
     with watched(browser, journal, color_scheme=theme) as seen:
         seen.run(script.run, "canvas[data-nodes]")
-        assert painted(seen.page, ".graph canvas", "--substituted") > 100
+        seen.paints(".graph canvas", "--substituted", 100)
         seen.run(finished_run(journal).run, "canvas[data-nodes='14']")
+        seen.paints(".graph canvas", "--failed", 1)
         assert painted(seen.page, ".graph canvas", "--substituted") == 0

@@ -108,6 +108,10 @@ class Watched:
         function = condition if condition.startswith(("(", "async ")) else f"() => {condition}"
         self.page.wait_for_function(function, arg=argument)
 
+    def paints(self, canvas: str, name: str, least: int) -> None:
+        """Wait until so many points of a canvas have the colour that a style sheet calls `name`."""
+        self.until(f"([place, least]) => ({_PAINTED})(place) >= least", [[canvas, name], least])
+
     def check(self) -> None:
         """Nothing executed, nothing was forbidden, nobody else was asked."""
         assert not self.complaints, self.complaints
