@@ -19,7 +19,7 @@ notes = flow.map(
     lambda document: flow.model(
         "small",
         f"Summarize the following text in one short sentence:\n\n{document.text}",
-        max_tokens=48,
+        max_tokens=200,
         stop=["\n", ". "],
         temperature=0,
         retry=2,
@@ -34,7 +34,7 @@ titles = flow.model(
     "Write a short title for the magazine.\n",
     samples=6,
     temperature=0.7,
-    max_tokens=40,
+    max_tokens=128,
     stop=["\n"],
 )
 title = flow.reduce(most_telling, titles, keywords=words)
