@@ -83,7 +83,7 @@ def test_nodes_that_are_shorter_than_the_loops_own_time_wait_for_it_only() -> No
     times = [(0.0, 0.008 * (n // 8 + 1)) for n in range(1000)]
     measured = RunMeasured(1.0, 0.0, 2, 0.5, {f"n{n}": (1, 0.0) for n in range(1000)}, {}, 1.0)
     events = told(times, measured)
-    nodes, step = 1000, 0.8
+    nodes, step = 1000, 1.2
     recorded = nodes + step * 125
     for slots in (1, 8, 1000):
         steps = -(-nodes // slots)
