@@ -19,8 +19,7 @@ notes = flow.map(
     lambda document: flow.model(
         "small",
         f"Summarize the following text in one short sentence:\n\n{document.text}",
-        max_tokens=200,
-        stop=["\n", ". "],
+        schema={"type": "string", "minLength": 60, "maxLength": 240},
         temperature=0,
         retry=2,
     ),
@@ -32,10 +31,9 @@ titles = flow.model(
     "small",
     "A magazine has these articles: {{ documents | map(attribute='title') | join('; ') }}.\n"
     "Write a short title for the magazine.\n",
+    schema={"type": "string", "minLength": 3, "maxLength": 60},
     samples=6,
     temperature=0.7,
-    max_tokens=128,
-    stop=["\n"],
 )
 title = flow.reduce(most_telling, titles, keywords=words)
 report = flow.tool(
