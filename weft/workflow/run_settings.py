@@ -74,12 +74,7 @@ class RunSettings:
             hint = f"there are: {', '.join(_DURABILITIES)}"
             raise BuildError(f"no durability is called {self.durability!r}", hint=hint)
         if isinstance(self.budget, Mapping):
-            said = {"budget": dict(self.budget)}
-            try:
-                BudgetSpec.model_validate(said["budget"])
-            except ValidationError as error:
-                defect = first_defect(error, said, ("budget",))
-                raise BuildError(defect.message, hint=defect.hint) from None
+            object.__setattr__(self, "budget", _read_budget(self.budget))
         journal: object = self.journal
         if isinstance(journal, str | PurePath):
             hint = f"weft.workflow.journals.open_journal({str(journal)!r}) opens it"
@@ -99,8 +94,7 @@ class RunSettings:
     @property
     def limit(self) -> Limit | None:
         """The budget, with what happens when it is spent."""
-        if isinstance(self.budget, Mapping):
-            return limit_of(BudgetSpec.model_validate(dict(self.budget)))
+        assert not isinstance(self.budget, Mapping), "it was read"
         return Limit(self.budget) if isinstance(self.budget, Budget) else self.budget
 
     def options(self, unit: Unit) -> RunOptions:
@@ -155,6 +149,16 @@ def settings_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
         spent = Budget(budget.get("tokens"), budget.get("seconds"), budget.get("money"))
         given["budget"] = Limit(spent, budget.get("on_reached", "stop"))
     return given
+
+
+def _read_budget(said: Mapping[str, object]) -> Limit | None:
+    """A budget as a file has it. Raises: `BuildError`."""
+    document = {"budget": dict(said)}
+    try:
+        return limit_of(BudgetSpec.model_validate(document["budget"]))
+    except ValidationError as error:
+        defect = first_defect(error, document, ("budget",))
+        raise BuildError(defect.message, hint=defect.hint) from None
 
 
 def _budget_data(limit: Limit | None) -> dict[str, Any] | None:
