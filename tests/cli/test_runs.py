@@ -282,7 +282,7 @@ def test_a_word_on_a_call_that_needs_none_is_refused(folder: Path) -> None:
     weft("run", "bill.yaml", "--run-id", "one", "--answer", "sure=y")
     refused = weft("resume", "one", "--answer", "why=so", "--confirm", "payed=done")
     assert refused.exit_code == 2
-    assert "no call at 'payed' needs a word" in refused.stderr
+    assert "no call at 'payed' needs a confirmation" in refused.stderr
     assert "hint: every call's end is known" in refused.stderr
     assert data("runs")[0]["standing"] == "asking"  # it is as it was
 

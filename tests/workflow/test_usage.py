@@ -13,7 +13,7 @@ from tests.serving.openai.scripted import EndpointServer, Script, chunk, usage
 from weft import Flow, tool
 from weft.core.events import Event, NodeSpent, RunFinished
 from weft.core.fakes import FakeModel, Reply
-from weft.core.ports import Meter, ModelEvent, ModelRequest, Prefilled, Sampling, TextDelta
+from weft.core.ports import ModelEvent, ModelRequest, Prefilled, Sampling, TextDelta, UsageMeter
 from weft.core.values import Completion, Message, Usage
 from weft.workflow import FlowResult
 
@@ -150,7 +150,7 @@ def test_a_failed_call_costs_the_same_when_it_is_replayed(endpoints: EndpointSer
 
 
 def test_a_meter_believes_the_model_before_it_counts() -> None:
-    meter = Meter(ModelRequest((Message("user", "x" * 8),), sampling=Sampling(5)))
+    meter = UsageMeter(ModelRequest((Message("user", "x" * 8),), sampling=Sampling(5)))
     assert meter.usage == Usage(requests=1)
     meter.take(TextDelta("a"))
     assert meter.estimated

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from weft.core.errors import ModelError, PlanError
-from weft.core.ports.metering import Meter
+from weft.core.ports.metering import UsageMeter
 from weft.core.ports.model import (
     Delta,
     ModelClient,
@@ -76,7 +76,7 @@ class Draft:
         written = (Message("assistant", text),) if text else ()
         request = ModelRequest((*self._messages, *written), sampling=sampling, grammar=grammar)
         request = self._hooks.extras(request)
-        meter = Meter(request)
+        meter = UsageMeter(request)
         try:
             async with aclosing(self._model.generate(request)) as events:
                 try:
@@ -112,7 +112,7 @@ class Draft:
     def _ended(self, completion: Completion) -> None:
         self.cut = unrefused(completion).finish_reason == "length" and not self.reader.complete
 
-    async def _told(self, events: AsyncGenerator[ModelEvent, None], meter: Meter) -> None:
+    async def _told(self, events: AsyncGenerator[ModelEvent, None], meter: UsageMeter) -> None:
         """Have the model tell what the request cost, where it does so soon and only at its end."""
         if meter.estimated:
             await meter.rest(events)

@@ -130,7 +130,7 @@ def test_a_call_that_was_moved_to_another_node_needs_a_word() -> None:
 
 def test_a_word_that_nobody_waits_for_is_refused() -> None:
     till = Till(one("12"))
-    with pytest.raises(InputError, match="needs a word"):
+    with pytest.raises(InputError, match="needs a confirmation"):
         till.house.resume(flow_of(one("12")), confirmed={"pay": Confirmation("repeat")})
-    with pytest.raises(InputError, match="needs a word"):
+    with pytest.raises(InputError, match="needs a confirmation"):
         till.house.resume(flow_of(one("12")), confirmed={"p*": Confirmation("repeat")})

@@ -128,7 +128,7 @@ def test_a_word_on_any_other_call_is_refused() -> None:
     (call,) = till.open()
     word = Confirmation("done", "seen in the books")
     for other in ("a[0]", "a", "nowhere", "a[1]@another", ""):
-        with pytest.raises(InputError, match="needs a word") as refused:
+        with pytest.raises(InputError, match="needs a confirmation") as refused:
             till.resume(confirmed={other: word})
-        assert refused.value.hint == "a word is waited for at a[1]"
+        assert refused.value.hint == "a confirmation is waited for at a[1]"
     assert till.resume(confirmed={call.where: word}).outputs == {"a": ["paid 1", word.value]}

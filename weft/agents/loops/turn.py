@@ -11,11 +11,11 @@ from weft.core.ids import inside
 from weft.core.ports import (
     Capabilities,
     Delta,
-    Meter,
     ModelClient,
     ModelRequest,
     Startable,
     TextDelta,
+    UsageMeter,
     complete,
 )
 from weft.core.values import Completion, FinishReason
@@ -101,7 +101,7 @@ async def _asked(context: NodeContext, model: ModelClient, request: ModelRequest
                     raise _Circles
 
     sent = situated(request, context)
-    meter = Meter(sent)
+    meter = UsageMeter(sent)
     try:
         completion = await complete(model, sent, show, meter)
     except _Circles:

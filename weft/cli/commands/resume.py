@@ -162,7 +162,7 @@ def _show(changes: Changes) -> None:
 
 
 def _confirmation(word: str) -> Confirmation:
-    from weft.workflow.runs.words import confirmation
+    from weft.workflow.runs.confirmations import confirmation
 
     found = confirmation(word)
     if found is None:

@@ -1,7 +1,7 @@
 """The doors between weft's rooms: small protocols that the layers above and below agree on."""
 
 from weft.core.ports.clock import Clock, Timer
-from weft.core.ports.metering import Meter, complete
+from weft.core.ports.metering import UsageMeter, complete
 from weft.core.ports.model import (
     Capabilities,
     ConcurrentAttention,
@@ -34,7 +34,6 @@ __all__ = [
     "Delta",
     "Entry",
     "Layout",
-    "Meter",
     "ModelClient",
     "ModelEvent",
     "ModelRequest",
@@ -50,6 +49,7 @@ __all__ = [
     "Tokenizing",
     "ToolCallDelta",
     "ToolRunner",
+    "UsageMeter",
     "Warmable",
     "complete",
     "cut_off",

@@ -25,7 +25,7 @@ _BYTES_PER_TOKEN: Final = 4
 _REST_S: Final = 0.25
 
 
-class Meter:
+class UsageMeter:
     """Counts one `request` while it is answered: `take` its events, and how it `failed`, if so.
 
     `usage` holds at any time. It is what the model says itself, in its completion or its error.
@@ -96,14 +96,14 @@ async def complete(
     client: ModelClient,
     request: ModelRequest,
     on_delta: Callable[[Delta], None] | None = None,
-    meter: Meter | None = None,
+    meter: UsageMeter | None = None,
 ) -> Completion:
     """Run `request` to its end and return the completion; `on_delta` sees every piece.
 
     `meter` counts what that takes, however it ends. Cancelling the caller closes the stream. Raises
     what `ModelClient.generate` raises, and what `unrefused` does.
     """
-    meter = meter or Meter(request)
+    meter = meter or UsageMeter(request)
     try:
         async with aclosing(client.generate(request)) as stream:
             async for event in stream:

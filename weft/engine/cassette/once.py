@@ -38,7 +38,7 @@ def doneness(error: BaseException) -> Doneness:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ReportedResult:
     """A person says that a call was carried out, and returned `value`.
 
     `where`: `NODE@CALL`, that call or the one that was made in its place.
@@ -77,7 +77,7 @@ def once_calls(records: Iterable[Record]) -> tuple[OnceCall, ...]:
     return tuple(sorted(map(_told, made), key=lambda call: call.at_s))
 
 
-def settled(book: CallBook, place: Place, call: CallId, name: str) -> Known | Word | None:
+def settled(book: CallBook, place: Place, call: CallId, name: str) -> Known | ReportedResult | None:
     """What stands for making the call: its known end, or a person's word; None: it may be made.
 
     Raises: `EffectUnknown` where nobody knows its end, or where another call was made here before
@@ -102,12 +102,12 @@ def settled(book: CallBook, place: Place, call: CallId, name: str) -> Known | Wo
     kept = (
         other.ended.value if said.value is None and other.succeeded and other.ended else said.value
     )
-    return Word(kept, other.where)
+    return ReportedResult(kept, other.where)
 
 
 def _stands_for(
     book: CallBook, node: NodeId, call: CallId, name: str, known: Known
-) -> Known | Word | None:
+) -> Known | ReportedResult | None:
     if _done(known) == "not done":
         return None
     final = known.succeeded and not known.by_word
@@ -121,7 +121,9 @@ def _stands_for(
     raise unknown(known, node, name, book.redactor)
 
 
-def check_word(book: CallBook, node: NodeId, name: str, word: Word, result: JsonSchema) -> None:
+def check_reported(
+    book: CallBook, node: NodeId, name: str, word: ReportedResult, result: JsonSchema
+) -> None:
     """Raises: `EffectUnknown` where what a person says cannot be what the tool returned."""
     why = book.misfit(word.value, result)
     if why is not None:
@@ -138,7 +140,7 @@ def described(result: JsonSchema) -> str:
     return f", of {json.dumps(shown)}" if shown else ""
 
 
-def _lost(book: CallBook, node: NodeId, call: CallId, name: str) -> Word | None:
+def _lost(book: CallBook, node: NodeId, call: CallId, name: str) -> ReportedResult | None:
     """What stands for a call that the record may have lost. Raises: `EffectUnknown`."""
     said = book.confirmed(node, call)
     if said is None:
@@ -149,9 +151,9 @@ def _lost(book: CallBook, node: NodeId, call: CallId, name: str) -> Word | None:
     return _word(said, node, call)
 
 
-def _word(said: Confirmation, node: NodeId, call: CallId) -> Word | None:
+def _word(said: Confirmation, node: NodeId, call: CallId) -> ReportedResult | None:
     where = f"{in_any_attempt(node)}@{call}"
-    return Word(said.value, where) if said.kind == "done" else None
+    return ReportedResult(said.value, where) if said.kind == "done" else None
 
 
 def stands_open(known: Known) -> bool:

@@ -18,7 +18,7 @@ from weft.core.values import Effect, JsonSchema, ToolSpec
 from weft.engine.cassette.book import CallBook, Known
 from weft.engine.cassette.digest import tool_digest
 from weft.engine.cassette.fitted import fitted
-from weft.engine.cassette.once import Word, check_word, doneness, settled, value_of
+from weft.engine.cassette.once import ReportedResult, check_reported, doneness, settled, value_of
 from weft.engine.effects import EffectEnd, MadeCall
 from weft.engine.place import PLACE, Place
 
@@ -53,13 +53,13 @@ class _Call:
         """The idempotency key, empty for a tool that has no use for one."""
         return self._key if self._effect == "idempotent" else ""
 
-    def settled(self) -> Known | Word | None:
+    def settled(self) -> Known | ReportedResult | None:
         """What stands for making it. Raises: `EffectUnknown`."""
         if self._effect == "once":
             try:
                 found = settled(self._book, self._place, self._id, self._name)
-                if isinstance(found, Word) and self._result is not None:
-                    check_word(self._book, self._place.node, self._name, found, self._result)
+                if isinstance(found, ReportedResult) and self._result is not None:
+                    check_reported(self._book, self._place.node, self._name, found, self._result)
                 return found
             except EffectUnknown:
                 # nothing may be tried in its place either
@@ -74,7 +74,7 @@ class _Call:
         other = self._book.replaced(self._place, self._id)
         return "lost" if other is None else "repeated"
 
-    async def taken(self, settled: Known | Word) -> Any:
+    async def taken(self, settled: Known | ReportedResult) -> Any:
         """The value that stands for the call's own. Raises: what the call raised."""
         if isinstance(settled, Known):
             return value_of(settled)

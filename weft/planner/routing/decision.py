@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
-from weft.core.ports import Meter, ModelClient, Startable, complete
+from weft.core.ports import ModelClient, Startable, UsageMeter, complete
 from weft.engine.kinds import ask
 from weft.engine.node import Inputs, Node, NodeContext, Policy
 from weft.planner.routing.dead_end import DeadEnd
@@ -82,7 +82,7 @@ def _model(node: NodeId, dead_end: DeadEnd, model: ModelClient, router: Router) 
             program=context.program,
             timeout_s=context.time_left(),
         )
-        meter = Meter(request)
+        meter = UsageMeter(request)
         try:
             completion = await complete(model, request, meter=meter)
         finally:

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from weft.core.errors import CapabilityError, ModelOutputError, ModelRequestError
-from weft.core.ports import Delta, Meter, ModelClient, ModelRequest, TextDelta, Tokenizing, complete
+from weft.core.ports import (
+    Delta,
+    ModelClient,
+    ModelRequest,
+    TextDelta,
+    Tokenizing,
+    UsageMeter,
+    complete,
+)
 from weft.core.values import Completion, Message, Usage
 from weft.engine import Inputs, NodeContext
 
@@ -77,7 +85,7 @@ class ChatCall:
             if self._watch is not None:
                 self._watch(spent, delta)
 
-        meter = Meter(sent)
+        meter = UsageMeter(sent)
         try:
             completion = await complete(self._model, sent, show, meter)
             context.decoded(completion.decoding)

@@ -11,7 +11,6 @@ from weft.core.errors import CapabilityError
 from weft.core.ports import (
     Capabilities,
     Delta,
-    Meter,
     ModelClient,
     ModelEvent,
     ModelRequest,
@@ -19,6 +18,7 @@ from weft.core.ports import (
     ReasoningDelta,
     Startable,
     TextDelta,
+    UsageMeter,
 )
 from weft.core.values import Completion
 from weft.serving.moderation.judges import Judge
@@ -84,7 +84,7 @@ class _Review:
     """One answer under review: what was shown of it, and what waits."""
 
     def __init__(self, request: ModelRequest, judge: Judge) -> None:
-        self.meter = Meter(request)
+        self.meter = UsageMeter(request)
         self.waiting = 0
         self._judge = judge
         self._asked = "\n".join(message.content for message in request.messages)

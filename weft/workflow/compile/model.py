@@ -10,12 +10,12 @@ from weft.core.generated_text import is_blank, without_thought
 from weft.core.ids import item
 from weft.core.ports import (
     Delta,
-    Meter,
     ModelClient,
     ModelRequest,
     Sampling,
     Startable,
     TextDelta,
+    UsageMeter,
     complete,
 )
 from weft.core.values import Completion, Message, ToolSpec
@@ -98,7 +98,7 @@ class _Ask:
                 if isinstance(delta, TextDelta):
                     context.stream(delta.text, len(delta.token_ids) or 1)
 
-            meter = Meter(request)
+            meter = UsageMeter(request)
             try:
                 completion = await complete(client, request, show, meter)
             finally:

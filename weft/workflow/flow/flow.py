@@ -24,7 +24,7 @@ from weft.workflow.document.write import to_yaml
 from weft.workflow.flow.building import Builder
 from weft.workflow.flow.handle import Handle
 from weft.workflow.flow.schemas import schema_of
-from weft.workflow.flow.settings import Limits, Settings
+from weft.workflow.flow.settings import FlowLimits, FlowSettings
 from weft.workflow.flow.values import document_value
 from weft.workflow.inputs import coerce_inputs
 from weft.workflow.journals import open_journal
@@ -66,7 +66,7 @@ class Flow(Builder):
         models: Mapping[str, str | Mapping[str, object] | ModelClient] | None = None,
         tools: Mapping[str, str | Mapping[str, object] | Callable[..., Any]] | None = None,
         folder: Path | None = None,
-        **limits: Unpack[Limits],
+        **limits: Unpack[FlowLimits],
     ) -> None:
         super().__init__((folder or Path.cwd()).resolve())
         self._name = name
@@ -207,7 +207,7 @@ class Flow(Builder):
         return await check_connected(self.unit)
 
     def start(
-        self, inputs: Mapping[str, Any] | None = None, /, **settings: Unpack[Settings]
+        self, inputs: Mapping[str, Any] | None = None, /, **settings: Unpack[FlowSettings]
     ) -> FlowRun:
         """Prepare a run; `await run.wait()` carries it out, and it can be cancelled and answered.
 
@@ -219,9 +219,9 @@ class Flow(Builder):
     async def run(self, inputs: Mapping[str, Any] | None = None, /, **values: Any) -> FlowResult:
         """Run to the end: `await flow.run(topic="rivers", concurrency=4)`.
 
-        Names of `Settings` are settings, all others are inputs; an input with the name of a setting
-        goes into the mapping `inputs`. A failed node does not raise: look at the result. Where a
-        node asks a person the run waits, and logs how to answer.
+        Names of `FlowSettings` are settings, all others are inputs; an input with the name of a
+        setting goes into the mapping `inputs`. A failed node does not raise: look at the result.
+        Where a node asks a person the run waits, and logs how to answer.
 
         Raises: `BuildError`, `InputError`.
         """
@@ -248,7 +248,7 @@ class Flow(Builder):
         *,
         accept_changes: bool = False,
         confirmed: Mapping[str, Confirmation] | None = None,
-        **settings: Unpack[Settings],
+        **settings: Unpack[FlowSettings],
     ) -> FlowRun:
         """Prepare to go on with a run that has not ended, or that ended badly: as `start`.
 
@@ -353,7 +353,7 @@ class Flow(Builder):
         return {**self._flows, **read}
 
 
-_SETTINGS = frozenset(Settings.__annotations__)
+_SETTINGS = frozenset(FlowSettings.__annotations__)
 
 
 def load(path: str | Path) -> Flow:

@@ -15,7 +15,7 @@ from weft.workflow.document.settings import Durability
 from weft.workflow.models import ModelSource
 
 
-class Limits(TypedDict, total=False):
+class FlowLimits(TypedDict, total=False):
     """What a whole run may take; see `RunSpec`."""
 
     deadline: float | str
@@ -28,7 +28,7 @@ class Limits(TypedDict, total=False):
     journal_wait: float | str
 
 
-class Settings(TypedDict, total=False):
+class FlowSettings(TypedDict, total=False):
     """How a run differs from what the workflow says; see `RunSettings`."""
 
     listeners: Iterable[Listener]

@@ -19,13 +19,13 @@ from weft.workflow.recording import Past
 from weft.workflow.run import FlowRun
 from weft.workflow.run_settings import RunSettings, settings_of
 from weft.workflow.runs.changed import Changes, changes
+from weft.workflow.runs.confirmations import confirmations_of, finished, said_anew
 from weft.workflow.runs.find import find_run
 from weft.workflow.runs.rebuilt import rebuilt
 from weft.workflow.runs.results import check_results
 from weft.workflow.runs.sources import digests_like
 from weft.workflow.runs.story import Story, story_of
 from weft.workflow.runs.unsettled import acted
-from weft.workflow.runs.words import finished, said_anew, words_on
 from weft.workflow.secrets import redactor_of
 from weft.workflow.unit import Unit
 
@@ -121,7 +121,7 @@ def take(
                 hint="--accept-changes goes on with what it is now; what is the same is kept",
             )
         letters = journal.letters(found)  # they are handed out once
-        words = words_on(letters, story, differences, effects, confirmed or {})
+        words = confirmations_of(letters, story, differences, effects, confirmed or {})
         if as_written:
             check_results(unit, story.records, words)
         return _taken(journal, claim, unit, story, differences, words, letters)

@@ -32,7 +32,7 @@ _TELLING = frozenset({HumanAsked, HumanAnswered, NodeFinished, RunFinished, RunR
 
 
 @dataclass(frozen=True, slots=True)
-class Unnoted:
+class PendingCalls:
     """The last batch, of so many `records`, whose `calls` are not in the file of calls yet."""
 
     records: int
@@ -55,7 +55,7 @@ class Held:
     chain: bytes = START
     letters: bool = False
     """Whether there may be letters to it that were given out and not settled."""
-    unnoted: Unnoted | None = None
+    unnoted: PendingCalls | None = None
     synced: int = 0
     """How many batches with intents this process has written."""
 
@@ -102,7 +102,7 @@ def _append(
     room, on_disk = held.once.room_for(batch.seq, batch.chain, calls), synced(db)
     with _beside(), room, on_disk if intent else nullcontext():
         insert(db, held, batch, wall)
-    held.unnoted = Unnoted(len(records), calls)
+    held.unnoted = PendingCalls(len(records), calls)
     _note(held)
     if intent:
         held.synced += 1

@@ -1,6 +1,6 @@
-"""What people say of calls that must not be repeated, bound to the calls that wait for a word.
+"""What people say of calls that must not be repeated, bound to the calls that wait for it.
 
-A word holds for no call that has not begun. Knows no journal.
+A confirmation holds for no call that has not begun. Knows no journal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weft.workflow.runs.story import Story
 from weft.workflow.runs.unsettled import Unsettled, bound, told, unsettled
 
 
-def words_on(
+def confirmations_of(
     letters: Sequence[Letter],
     story: Story,
     differences: Changes,
@@ -87,11 +87,11 @@ def _too_late(where: str, user: NodeId) -> InputError:
 def _needless(where: str, waited_for: Iterable[str], unsure: bool) -> InputError:
     """The error for a word on no call that is known to wait for one."""
     places = ", ".join(dict.fromkeys(waited_for))
-    hint = f"a word is waited for at {places}" if places else "every call's end is known"
+    hint = f"a confirmation is waited for at {places}" if places else "every call's end is known"
     if unsure:
         hint = "a pattern speaks for calls that the record has, and this record has lost calls: "
         hint += "name each node for itself, once you know whether it made its call"
-    return InputError(f"no call at {where!r} needs a word", hint=hint)
+    return InputError(f"no call at {where!r} needs a confirmation", hint=hint)
 
 
 def _places(calls: Iterable[Unsettled]) -> Iterable[str]:
