@@ -41,7 +41,11 @@ def replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
 async def fleet_of(
     replicas: Sequence[VllmReplica], options: FleetOptions = DEFAULTS
 ) -> AsyncIterator[tuple[Fleet, list[OpenAIModel]]]:
-    clients = [OpenAIModel(replica.base_url, NAME, priority=True) for replica in replicas]
+    clients = [
+        # it is this process that stands still when a connection takes long
+        OpenAIModel(replica.base_url, NAME, priority=True, connect_timeout_s=PATIENCE_S)
+        for replica in replicas
+    ]
     fleet = Fleet(clients, options)
     try:
         yield fleet, clients
@@ -124,20 +128,22 @@ def test_cancelled_samples_free_the_server_within_a_few_steps(replicas: Replicas
             freed_s = time.monotonic() - cancelled_at
             steps = (freed.generation_tokens - written_before) / len(wanted)
             await asyncio.wait(tasks)
-            assert all(task.cancelled() for task in unwanted)
+            cancelled = sum(task.cancelled() for task in unwanted)
             assert all(task.result().usage.completion_tokens == 100 for task in wanted)
             while (now := await client.metrics()).running:
                 await asyncio.sleep(0.02)
             written = now.generation_tokens - before.generation_tokens
-            assert fleet.stats().cancelled == len(unwanted)
+            assert fleet.stats().cancelled == cancelled
             wasted = written - fleet.stats().received_tokens
-            return freed_s, steps, written, wasted, len(unwanted)
+            return freed_s, steps, written, wasted, cancelled
 
     for _ in range(TRIES):
         freed_s, steps, written, wasted, cancelled = asyncio.run(main())
-        if steps < MOST_STEPS and wasted <= MOST_STEPS * cancelled:
+        in_time = cancelled == SAMPLES // 2  # before any had come to its end
+        if in_time and steps < MOST_STEPS and wasted <= MOST_STEPS * cancelled:
             break
     print(f"freed after {steps:.1f} steps ({freed_s:.3f} s); wasted {wasted} of {written} tokens")
+    assert in_time
     assert steps < MOST_STEPS
     assert 0 <= wasted <= MOST_STEPS * cancelled
 
