@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
@@ -22,6 +22,7 @@ import jsonschema
 
 from evals.engine.rows import Row, spread
 from evals.random_schemas import random_schema
+from evals.results import environment, write_results
 from weft.core.errors import ModelNotFound, ModelOutputError
 from weft.core.ports import ModelRequest, Sampling, complete
 from weft.core.values import Completion, JsonSchema, Message
@@ -239,7 +240,7 @@ def main() -> None:
         raise SystemExit(str(missing)) from missing
     print(table(rows))
     if arguments.json:
-        arguments.json.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=1))
+        write_results(arguments.json, rows, environment(("torch",)))
     if arguments.plot:
         draw(rows, arguments.plot)
 

@@ -1,25 +1,10 @@
-"""The command line of an evaluation in sections, and on what its figures were taken."""
+"""The command line of an evaluation in sections."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-
-from weft import __version__
-
-
-def surroundings() -> dict[str, str]:
-    """When and on what the figures were taken; models stand in the rows."""
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "weft": __version__,
-    }
 
 
 def arguments(name: str, description: str, sections: Sequence[str]) -> argparse.Namespace:

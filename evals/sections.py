@@ -8,11 +8,10 @@ its main figure.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -21,7 +20,8 @@ from evals.engine.rows import Row
 from evals.planning.effort import Skipped
 from evals.reasoning.plot import draw
 from evals.reasoning.report import report
-from evals.sectioned import arguments, surroundings
+from evals.results import environment, title, write_results
+from evals.sectioned import arguments
 
 Found = tuple[str, Sequence[Row]]
 
@@ -37,13 +37,11 @@ class Sections:
         """Evaluate as the command line says; print the tables; write what was asked for."""
         asked = arguments(self.name, description, self.names)
         found = self.found_by(asked.only, quick=asked.quick)
-        about = surroundings()
-        print("\n" + ", ".join(f"{name} {value}" for name, value in about.items()) + "\n")
+        about = environment()
+        print(f"\n{title(about)}\n")
         print(report(found, self.module))
         if asked.json:
-            rows = [asdict(row) for _, rows in found for row in rows]
-            told = json.dumps({"environment": about, "rows": rows}, indent=1)
-            asked.json.write_text(told + "\n")
+            write_results(asked.json, (row for _, rows in found for row in rows), about)
         if asked.plot and not draw(found, asked.plot, self.module):
             print("nothing was measured that can be drawn", file=sys.stderr)
 

@@ -21,7 +21,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
@@ -29,6 +29,7 @@ from typing import TypeVar
 import psutil
 
 from evals.engine.rows import Row
+from evals.results import environment, write_results
 from weft.serving.vllm.entry import Entry
 from weft.serving.vllm.stopping import servings
 
@@ -275,8 +276,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for row in found:
         print(f"{row.case:<34}  {row.metric:<24}  {row.value:10.2f} {row.unit}")
     if given.json:
-        said = {"rows": [asdict(row) for row in found]}
-        given.json.write_text(json.dumps(said, indent=1) + "\n")
+        write_results(given.json, found, environment(("vllm",)))
 
 
 if __name__ == "__main__":

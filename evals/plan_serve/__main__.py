@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import signal
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
@@ -25,6 +23,7 @@ from evals.plan_serve.load import Measured, send
 from evals.plan_serve.model_files import target
 from evals.plan_serve.prediction import predict, predicted_kv_tokens
 from evals.plan_serve.server import ServerFailed, serving
+from evals.results import environment, write_results
 from weft.serving.plan.architecture import Architecture
 from weft.serving.plan.config import read_config
 from weft.serving.plan.traffic import Traffic
@@ -164,7 +163,7 @@ def main() -> None:
         raise SystemExit(str(failed)) from failed
     print(table(rows))
     if arguments.json:
-        arguments.json.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=1))
+        write_results(arguments.json, rows, environment(("vllm", "torch")))
     if arguments.plot:
         draw(rows, arguments.plot)
 

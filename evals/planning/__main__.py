@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from dataclasses import asdict
 
 from evals.planning.effort import FULL, QUICK
 from evals.planning.plot import draw
 from evals.planning.report import table
 from evals.planning.sections import SECTIONS, rows_of
-from evals.sectioned import arguments, surroundings
+from evals.results import environment, title, write_results
+from evals.sectioned import arguments
 from weft.planner.prompt import PLAN_PROMPT_VERSION
 
 
@@ -23,12 +22,11 @@ def main() -> None:
     )
     effort = QUICK if asked.quick else FULL
     rows = asyncio.run(rows_of(asked.only, effort))
-    about = surroundings() | {"plan_prompt": PLAN_PROMPT_VERSION}
-    print("\n" + ", ".join(f"{name} {value}" for name, value in about.items()) + "\n")
+    about = environment(plan_prompt=PLAN_PROMPT_VERSION)
+    print(f"\n{title(about)}\n")
     print(table(rows))
     if asked.json:
-        found = {"environment": about, "rows": [asdict(row) for row in rows]}
-        asked.json.write_text(json.dumps(found, indent=1) + "\n")
+        write_results(asked.json, rows, about)
     if asked.plot:
         draw(rows, asked.plot)
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from dataclasses import asdict
 
 from evals.planning.effort import FULL, QUICK
 from evals.reasoning.plot import draw
 from evals.reasoning.report import report
 from evals.reasoning.sections import SECTIONS, found_by
-from evals.sectioned import arguments, surroundings
+from evals.results import environment, title, write_results
+from evals.sectioned import arguments
 
 
 def main() -> None:
@@ -23,12 +22,11 @@ def main() -> None:
     )
     effort = QUICK if asked.quick else FULL
     found = asyncio.run(found_by(asked.only, effort))
-    about = surroundings()
-    print("\n" + ", ".join(f"{name} {value}" for name, value in about.items()) + "\n")
+    about = environment()
+    print(f"\n{title(about)}\n")
     print(report(found))
     if asked.json:
-        rows = [asdict(row) for _, rows in found for row in rows]
-        asked.json.write_text(json.dumps({"environment": about, "rows": rows}, indent=1) + "\n")
+        write_results(asked.json, (row for _, rows in found for row in rows), about)
     if asked.plot and not draw(found, asked.plot):
         print("nothing was measured that can be drawn", file=sys.stderr)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from evals.sectioned import surroundings
-from evals.security.attacked import attacked
-from evals.security.attacks import ATTACKS
+from evals.engine.rows import Row
+from evals.results import environment, write_results
+from evals.security.attacked import Attacked, attacked
+from evals.security.attacks import ATTACKS, Attack
 from evals.security.target import GRACE_S
 
 LIMIT_MS = 250.0
@@ -24,27 +26,32 @@ def main() -> None:
     parser.add_argument("--only", help="attacks whose name has this in it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
     asked = parser.parse_args()
-    rows = []
+    rows: list[Row] = []
     for attack in ATTACKS:
         if (asked.quick and attack.local) or (asked.only and asked.only not in attack.name):
             continue
-        found = attacked(attack)
-        row = {
-            "attack": attack.name,
-            "server": attack.kind,
-            "status": found.status,
-            "answers": len(found.latencies_ms),
-            "median_ms": round(median(found.latencies_ms), 1),
-            "worst_ms": round(found.worst_ms, 1),
-            "sigterm_s": round(found.ended_s, 2),
-            "held": found.worst_ms <= LIMIT_MS and found.ended_s <= _END_S,
-        }
-        row["load"] = round(os.getloadavg()[0], 1)  # of what else ran on the machine, too
-        rows.append(row)
-        print("  ".join(f"{value!s:>8}" for value in row.values()), flush=True)
+        figures = list(rows_of(attack, attacked(attack)))
+        rows += figures
+        told = "  ".join(f"{row.metric} {row.value:g}" for row in figures)
+        print(f"{attack.name:24}{attack.kind:8}{told}", flush=True)
     if asked.json:
-        about = {**surroundings(), "limit_ms": LIMIT_MS, "rows": rows}
-        asked.json.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        write_results(asked.json, rows, environment(limit_ms=f"{LIMIT_MS:g}"))
+
+
+def rows_of(attack: Attack, found: Attacked) -> Iterator[Row]:
+    """What one attack did to its server; `load` is of what else ran on the machine, too."""
+    case = re.sub(r"\W+", "_", attack.name)
+    held = found.worst_ms <= LIMIT_MS and found.ended_s <= _END_S
+    for metric, value, unit in (
+        ("status", found.status, "status"),
+        ("answers", len(found.latencies_ms), "answers"),
+        ("median_ms", round(median(found.latencies_ms), 1), "ms"),
+        ("worst_ms", round(found.worst_ms, 1), "ms"),
+        ("sigterm_s", round(found.ended_s, 2), "s"),
+        ("held", int(held), "yes"),
+        ("load", round(os.getloadavg()[0], 1), "load"),
+    ):
+        yield Row(case, attack.kind, metric, value, unit)
 
 
 if __name__ == "__main__":

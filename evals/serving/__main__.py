@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from evals.engine.rows import Row
-from evals.serving.evaluation import FULL, QUICK, Evaluation, surroundings
+from evals.results import environment, title, write_results
+from evals.serving.evaluation import FULL, QUICK, Evaluation
 from evals.serving.failure import EvaluationError
 from evals.serving.knobs import sweep
 from evals.serving.plot import draw
@@ -31,12 +31,11 @@ def main() -> None:
         rows = asyncio.run(_evaluate(arguments))
     except (EvaluationError, ModelNotFound) as error:
         raise SystemExit(str(error)) from error
-    about = surroundings()
-    print("\n" + ", ".join(f"{name} {value}" for name, value in about.items()) + "\n")
+    about = environment(("vllm", "torch"))
+    print(f"\n{title(about)}\n")
     print(table(rows))
     if arguments.json:
-        found = {"environment": about, "rows": [asdict(row) for row in rows]}
-        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+        write_results(arguments.json, rows, about)
     if arguments.plot:
         draw(rows, arguments.plot)
 

