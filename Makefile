@@ -9,7 +9,7 @@ TESTED := not slow and not gpu and not net
 # Processes that test side by side: one for each core, as long as each has 4 GB of memory.
 WORKERS ?= 2
 
-.PHONY: demo test test-all check lint format bench setup vllm model constraints clean
+.PHONY: demo test test-all check lint format bench figures setup vllm model constraints clean
 
 demo: model  ## run the main job: documents, tools and a real language model, in parallel
 	mkdir -p out
@@ -44,6 +44,9 @@ format: setup  ## put the sources into shape
 bench: setup  ## measure the engine beside asyncio and its peers
 	mkdir -p out
 	$(BIN)/python -m evals.engine --json out/engine.json --plot out/engine.png
+
+figures: setup  ## rewrite the figures in README.md and docs/ from docs/benchmarks/*.json
+	$(BIN)/python -m evals.figures
 
 setup: $(READY)
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 REPOSITORY: Final = Path(__file__).parents[1]
-_SOURCES: Final = ("weft", "evals", "examples", "pyproject.toml", "constraints.txt")
+_SOURCES: Final = ("weft", "evals", "examples", "constraints.txt", ":(exclude)evals/figures")
+_WRITTEN: Final = ("--json", "--plot")
 _LOAD: Final = f"{os.getloadavg()[0]:.1f}"  # of other programs: before the evaluation has begun
 
 
@@ -64,18 +66,13 @@ def title(about: Mapping[str, str]) -> str:
 
 
 def _command() -> str:
-    """The command line, without the places of files outside of the checkout."""
+    """The command line, without the files that it writes; of other paths only the name."""
     main = sys.modules["__main__"].__spec__
-    name = main.name.removesuffix(".__main__") if main else Path(sys.argv[0]).name
-    given = [_relative(argument) for argument in sys.argv[1:]]
-    return " ".join([f"python -m {name}" if main else name, *given])
-
-
-def _relative(argument: str) -> str:
-    path = Path(argument)
-    if not path.is_absolute():
-        return argument
-    return str(path.relative_to(REPOSITORY)) if path.is_relative_to(REPOSITORY) else path.name
+    given = [f"python -m {main.name.removesuffix('.__main__')}" if main else sys.argv[0]]
+    for before, argument in pairwise(sys.argv):
+        if before not in _WRITTEN and argument not in _WRITTEN:
+            given.append(argument)
+    return " ".join(Path(word).name if Path(word).is_absolute() else word for word in given)
 
 
 def _commit() -> str:

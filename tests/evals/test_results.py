@@ -41,14 +41,13 @@ def test_rows_are_written_below_what_made_them(tmp_path: Path) -> None:
     assert about["model"] == "m"
 
 
-def test_the_command_is_told_without_the_places_of_the_machine(tmp_path: Path) -> None:
-    inside, outside = REPOSITORY / "docs" / "x.json", tmp_path / "secret" / "y.png"
+def test_the_command_is_told_without_what_it_writes_and_without_places(tmp_path: Path) -> None:
     code = "import evals.results as r; print(r.environment()['command'])"
     script = tmp_path / "measure.py"
     script.write_text(code)
-    command = [sys.executable, str(script), "--json", str(inside), "--plot", str(outside)]
+    command = [sys.executable, str(script), "--only", "a", "--json", "x.json", str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY)
-    assert ended.stdout.strip() == "measure.py --json docs/x.json --plot y.png"
+    assert ended.stdout.strip() == f"measure.py --only a {tmp_path.name}"
 
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
