@@ -37,11 +37,11 @@ def environment(packages: Iterable[str] = (), **also: str) -> dict[str, str]:
     """Date, commit, machine and command of this process, and the versions of `packages`.
 
     A commit ends in "+changes" where tracked sources differ from it; it is "unknown" outside of a
-    checkout. `load` is the load average at the start.
+    checkout. The commit and `load`, the load average, are those of the start.
     """
     return {
         "date": datetime.now(UTC).date().isoformat(),
-        "commit": _commit(),
+        "commit": _COMMIT,
         "machine": _machine(),
         "command": _command(),
         "load": _LOAD,
@@ -114,3 +114,6 @@ def _version(package: str) -> str:
         except metadata.PackageNotFoundError:
             continue
     return "not installed"
+
+
+_COMMIT: Final = _commit()  # what has been loaded by now is what measures
