@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from evals.figures.markers import rewritten
-from evals.figures.sources import FigureError, Sources
+from evals.figures.sources import Sources
 from evals.figures.unmarked import COMPARED, idle, marked_in_code, unmarked
 from evals.results import REPOSITORY
 
@@ -25,11 +24,10 @@ def texts(root: Path = REPOSITORY) -> Iterator[Path]:
 def faults(path: Path, sources: Sources) -> Iterator[str]:
     """What is wrong with the figures of a text."""
     text = path.read_text("utf-8")
-    try:
-        if rewritten(text, sources) != text:
-            yield "differs from its files: run `make figures`"
-    except FigureError as error:
-        yield str(error)
+    made, failed = rewritten(text, sources)
+    yield from dict.fromkeys(failed)
+    if made != text:
+        yield "differs from its files: run `make figures`"
     for line, number in unmarked(text, cells=path.parent.name == "benchmarks"):
         yield f"line {line}: “{number}” is measured, and nothing says where"
     for shown in idle(text):
@@ -51,8 +49,8 @@ def main() -> None:
     for path in texts():
         name = path.relative_to(REPOSITORY)
         if not asked.check:
-            with suppress(FigureError):  # told below
-                path.write_text(rewritten(path.read_text("utf-8"), sources), "utf-8")
+            made, _ = rewritten(path.read_text("utf-8"), sources)
+            path.write_text(made, "utf-8")
         told += [f"{name}: {fault}" for fault in faults(path, sources)]
     if told:
         sys.exit("\n".join(told))

@@ -32,27 +32,26 @@ TABLE: Final = re.compile(r"<!--table (?P<asked>.*?)-->\n(?P<shown>.*?)<!--/-->"
 _CELL: Final = re.compile(r"\[([^\]]+)\]")
 
 
-def rewritten(text: str, sources: Sources) -> str:
-    """The text with every figure as its file has it. Raises: `FigureError`, with the line."""
+def rewritten(text: str, sources: Sources) -> tuple[str, list[str]]:
+    """The text with every figure as its file has it, and why some markers are as they were."""
+    faults: list[str] = []
 
-    def inline(found: re.Match[str]) -> str:
-        name, _, expression = found["asked"].partition(" ")
-        shown = _at(found, lambda: sources(name).text(expression.strip()))
-        return f"<!--={found['asked']}-->{shown}<!--/-->"
+    def made(found: re.Match[str], shown: Callable[[str], str]) -> str:
+        try:
+            figure = shown(found["asked"])
+        except FigureError as error:
+            line = found.string.count("\n", 0, found.start()) + 1
+            faults.append(f"line {line}: {error}")
+            return found[0]
+        begin, end = found.span("shown")
+        return found.string[found.start() : begin] + figure + found.string[end : found.end()]
 
-    def table(found: re.Match[str]) -> str:
-        shown = _at(found, lambda: _table(found["asked"], sources))
-        return f"<!--table {found['asked']}-->\n{shown}<!--/-->"
+    def inline(asked: str) -> str:
+        name, _, expression = asked.partition(" ")
+        return sources(name).text(expression.strip())
 
-    return INLINE.sub(inline, TABLE.sub(table, text))
-
-
-def _at(found: re.Match[str], shown: Callable[[], str]) -> str:
-    try:
-        return shown()
-    except FigureError as error:
-        line = found.string.count("\n", 0, found.start()) + 1
-        raise FigureError(f"line {line}: {error}") from None
+    text = TABLE.sub(lambda found: made(found, lambda asked: _table(asked, sources)), text)
+    return INLINE.sub(lambda found: made(found, inline), text), faults
 
 
 def _table(asked: str, sources: Sources) -> str:
