@@ -28,10 +28,11 @@ from weft.engine.recall import NOTHING, Recall
 from weft.engine.recorder import Recorder
 from weft.validation import misfit
 from weft.workflow.border import BorderModels, RecordingBorder, recorded_models
+from weft.workflow.compiled import CompiledFlow
 from weft.workflow.journals import open_journal
 from weft.workflow.models import ModelSource
 from weft.workflow.run_settings import RunSettings
-from weft.workflow.runs.sources import SourceDigests, sources_of, stands_in_file
+from weft.workflow.runs.sources import SourceDigests, stands_in_file
 from weft.workflow.telemetry import CallAudience, Heard
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
@@ -106,7 +107,7 @@ class Recording:
         unit: Unit,
         inputs: Mapping[str, Any],
         settings: RunSettings,
-        digests: SourceDigests,
+        compiled: CompiledFlow,
         past: Past | None,
         redactor: Redactor,
         redact: Callable[[Record], Sequence[Record]],
@@ -125,7 +126,7 @@ class Recording:
             if past is not None and past.claim is not None and settings.run is not None:
                 self.run, self._claim = settings.run, past.claim
             else:
-                header = self._header(unit, inputs, settings, digests)
+                header = self._header(unit, inputs, settings, compiled)
                 self.run, self._claim = _begun(journal, header, inputs, settings.run)
         except BaseException:
             if self._own is not None:
@@ -189,7 +190,7 @@ class Recording:
             self._own.close()
 
     def _header(
-        self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings, digests: SourceDigests
+        self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings, compiled: CompiledFlow
     ) -> RunHeader:
         said = {**settings.recorded(), **(self._past.notes if self._past is not None else {})}
         if stands_in_file(unit):
@@ -200,7 +201,7 @@ class Recording:
             _wall(settings.clock),
             _WEFT,
             self._redactor.redact(dict(inputs)),
-            self._redactor.redact(sources_of(unit, digests)),
+            compiled.redacted_sources(self._redactor),
             self._redactor.redact(said),
             self._redactor.names,
         )

@@ -29,6 +29,18 @@ class Origin:
     tree: Tree
 
 
+@dataclass(slots=True)
+class UnitMemo:
+    """What was made of a unit, for all who use it: see `weft.workflow.imports` and `.compiled`.
+
+    `tools`: by what they are called there, each with the function or tool it was made of. `checked`
+    holds the latest `CheckedFlow`s.
+    """
+
+    tools: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    checked: list[Any] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Unit:
     """A document that can be checked and run.
@@ -44,6 +56,7 @@ class Unit:
     includes: Mapping[str, Unit] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     clients: Mapping[str, ModelClient] = field(default_factory=dict)
+    memo: UnitMemo = field(default_factory=UnitMemo, init=False, repr=False)
 
     def everything(self) -> list[Unit]:
         """The unit and all that it includes, each once."""

@@ -36,7 +36,7 @@ from weft.workflow.expressions import value_template
 from weft.workflow.imports import Function, build_error
 from weft.workflow.source import Path
 from weft.workflow.sources import source_of
-from weft.workflow.toolset import Toolset
+from weft.workflow.toolset import KnownTools
 from weft.workflow.unit import Unit
 from weft.workflow.uses import Use, all_names, uses, uses_of
 
@@ -58,7 +58,9 @@ class Schemas:
 class Types:
     """The types of one document. Imports the tools it names, through `tools`."""
 
-    def __init__(self, unit: Unit, tools: Toolset, others: dict[Unit, Types] | None = None) -> None:
+    def __init__(
+        self, unit: Unit, tools: KnownTools, others: dict[Unit, Types] | None = None
+    ) -> None:
         self._unit = unit
         self._tools = tools
         self._known: dict[Path, JsonSchema | None] = {}

@@ -62,15 +62,40 @@ class CodeDigests:
             return None
 
 
-def cache_of(step: Step, unit: Unit) -> Cache | None:
+class AskedDigests:
+    """Implements `Digests` by those of `inner`, and remembers what it was asked for."""
+
+    def __init__(self, inner: Digests) -> None:
+        self._inner = inner
+        self._files: dict[tuple[Unit, str], str | None] = {}
+        self._functions: dict[tuple[Unit, str], str | None] = {}
+
+    def file(self, unit: Unit, path: str) -> str | None:
+        if (unit, path) not in self._files:
+            self._files[unit, path] = self._inner.file(unit, path)
+        return self._files[unit, path]
+
+    def function(self, unit: Unit, reference: str) -> str | None:
+        if (unit, reference) not in self._functions:
+            self._functions[unit, reference] = self._inner.function(unit, reference)
+        return self._functions[unit, reference]
+
+    def hold(self, digests: Digests) -> bool:
+        """Whether `digests` say the same of all of it."""
+        return all(digests.file(*key) == known for key, known in self._files.items()) and all(
+            digests.function(*key) == known for key, known in self._functions.items()
+        )
+
+
+def cache_of(step: Step, unit: Unit, digests: Digests | None = None) -> Cache | None:
     """The cache policy of a node, or None when it has none.
 
     The identity holds the node's definition with everything inside it, the models and tools it
-    names, and the code of their functions.
+    names, and the code of their functions; `digests` stand for that, by default as it is now.
     """
     if step.cache is None:
         return None
-    said = [_definition(step, _AROUND), *_declarations(step, unit, CodeDigests())]
+    said = [_definition(step, _AROUND), *_declarations(step, unit, digests or CodeDigests())]
     return Cache(_hashed(said), step.cache.ttl)
 
 

@@ -15,6 +15,7 @@ from weft.core.events import Event, HumanAsked
 from weft.core.ports import ModelClient, ToolRunner
 from weft.engine.cassette import Confirmation
 from weft.workflow.check.references import check_references
+from weft.workflow.checked import check_connected, check_unit
 from weft.workflow.document import Document, NodeSpec
 from weft.workflow.document.declarations import InputSpec
 from weft.workflow.document.defects import first_defect
@@ -32,7 +33,7 @@ from weft.workflow.loader import load_text, load_unit
 from weft.workflow.mermaid import mermaid
 from weft.workflow.portable import check_portable
 from weft.workflow.result import FlowResult
-from weft.workflow.run import FlowRun, check_connected, check_unit
+from weft.workflow.run import FlowRun
 from weft.workflow.run_settings import RunSettings
 from weft.workflow.runs.resume import resumed, take
 from weft.workflow.toolset import Toolset
