@@ -26,6 +26,7 @@ from weft.workflow.expressions import ValueTemplate
 from weft.workflow.imports import Function
 from weft.workflow.result import output_templates
 from weft.workflow.runs.sources import SourceDigests, source_texts
+from weft.workflow.stores import needs_store
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
 
@@ -34,7 +35,7 @@ _KEPT: Final = 4
 
 
 class AskedTools:
-    """Implements `KnownTools`: what was said of tools and functions when a workflow was checked with `tools`."""
+    """Implements `KnownTools`: what was said when a workflow was checked with `tools`."""
 
     def __init__(self, tools: Toolset) -> None:
         self._specs: dict[tuple[Unit, str], ToolSpec] = {}
@@ -126,6 +127,7 @@ class CompiledFlow:
     """The graph of a workflow, to which each run binds its inputs; and what a record says of it.
 
     `outputs`: the templates of the outputs. `sources`: see `sources_of`; empty without `digests`.
+    `needs_store`: whether a node keeps anything between runs.
     """
 
     def __init__(self, unit: Unit, tools: AskedTools, digests: SourceDigests | None) -> None:
@@ -137,6 +139,7 @@ class CompiledFlow:
         self._bound: tuple[tuple[int, str], ...] = ()
         self._names = Names()
         self.outputs: Mapping[str, ValueTemplate] = output_templates(unit.document)
+        self.needs_store = needs_store(unit)
         self.sources: Mapping[str, str] = {}
         self._redacted: tuple[tuple[str, ...], Mapping[str, str]] | None = None
         self._digests = digests

@@ -15,7 +15,7 @@ from typing import Any
 from weft.core.calls import CallEvent, ToolCalled, ToolReturned
 from weft.core.errors import RunExists
 from weft.core.events import GraphGrew, NodeRerouted
-from weft.core.ids import NodeId, RunId, matches, run_id
+from weft.core.ids import NodeId, RunId, matches, run_ids
 from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Claim, Journal, Letter, Record, RunHeader
@@ -29,7 +29,7 @@ from weft.engine.recorder import Recorder
 from weft.validation import misfit
 from weft.workflow.border import BorderModels, RecordingBorder, recorded_models
 from weft.workflow.compiled import CompiledFlow
-from weft.workflow.journals import open_journal
+from weft.workflow.journal_pool import JOURNALS, PooledJournal
 from weft.workflow.models import ModelSource
 from weft.workflow.run_settings import RunSettings
 from weft.workflow.runs.sources import SourceDigests, stands_in_file
@@ -117,9 +117,11 @@ class Recording:
         self._redactor = redactor
         self._redact = redact
         self._own = None if past is None else past.own
+        self._lent: PooledJournal | None = None
         journal = settings.journal
         if journal is None:
-            journal = self._own = open_journal()
+            self._lent = JOURNALS.lend()
+            journal = self._lent.journal
         self._past = past
         self._calls: CallLog | None = None
         try:
@@ -129,8 +131,7 @@ class Recording:
                 header = self._header(unit, inputs, settings, compiled)
                 self.run, self._claim = _begun(journal, header, inputs, settings.run)
         except BaseException:
-            if self._own is not None:
-                self._own.close()
+            self._let_go()
             raise
         durability = settings.durability_of(unit)
         letters = () if past is None else past.letters
@@ -186,8 +187,14 @@ class Recording:
     def close(self) -> None:
         """Let go of the run and of the journal. Harmless when repeated."""
         self._claim.release()
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._own is not None:
             self._own.close()
+        lent, self._lent = self._lent, None
+        if lent is not None:
+            JOURNALS.give_back(lent)
 
     def _header(
         self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings, compiled: CompiledFlow
@@ -217,8 +224,9 @@ def _begun(
     """A run that begins: as it is `named`, else with the first id that is free."""
     if named is not None:
         return named, journal.begin(replace(header, run=named))
-    for ordinal in (*range(_FEW), time.time_ns()):
-        run = run_id(header.flow, inputs, ordinal)
+    *numbered, last = run_ids(header.flow, inputs, (*range(_FEW), time.time_ns()))
+    there = journal.taken(numbered)
+    for run in (*(run for run in numbered if run not in there), last):
         try:
             return run, journal.begin(replace(header, run=run))
         except RunExists:

@@ -74,8 +74,8 @@ class FlowRun:
         self._outputs = compiled.outputs
         graph = compiled.graph(self._inputs)
         self._own_store = None
-        if settings.store is None and not settings.substitutes:
-            self._own_store = default_store(unit)
+        if compiled.needs_store and settings.store is None and not settings.substitutes:
+            self._own_store = default_store()
         self._spans = run_spans()
         redactor = past.redactor if past is not None else redactor_of(unit)
         self.redacted = redactor.redact
