@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from weft.agents.agent import Answer
 from weft.core.calls import CallEvent
 from weft.core.errors import InputError, UnknownReference
 from weft.core.events import Listener, NodeLogged
@@ -15,8 +15,6 @@ from weft.engine import Ask, Graph, Run, RunOptions
 from weft.engine.cassette import RecordRedactor
 from weft.engine.cassette.guard import unrecorded_log
 from weft.engine.effects import EffectLedger
-from weft.planner.routing import History
-from weft.reasoning.thought import Thought
 from weft.workflow.border import RecordingBorder, Stage, recorded_models
 from weft.workflow.checked import check_unit
 from weft.workflow.compile import Services
@@ -33,6 +31,11 @@ from weft.workflow.telemetry import CallAudience, run_spans
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
 from weft.workflow.values import violation
+
+if TYPE_CHECKING:
+    from weft.agents.agent import Answer
+    from weft.planner.routing import History
+    from weft.reasoning.thought import Thought
 
 
 class FlowRun:
@@ -105,8 +108,14 @@ class FlowRun:
         past: Past | None,
     ) -> Run:
         recording, store = self._recording, settings.store or self._own_store
-        history = History(store, scope=graph.name, clock=settings.clock)
-        services = Services(self._tools, models, options.seed, history, findings=self.findings)
+
+        @cache
+        def history() -> History:
+            from weft.planner.routing import History
+
+            return History(store, scope=graph.name, clock=settings.clock)
+
+        services = Services(self._tools, models, history, options.seed, findings=self.findings)
         if recording is not None:
             run = recording.run
         else:

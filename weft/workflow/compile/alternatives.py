@@ -43,7 +43,7 @@ def tool(step: ToolNode, unit: Unit, resource: Callable[[str], str | None]) -> W
             return await services.tools.call(unit, text, arguments.render(inputs))
 
         router = Router(
-            graph, _Calls(call), weights=_WEIGHTS, history=services.history, logs=tool_logs
+            graph, _Calls(call), weights=_WEIGHTS, history=services.history(), logs=tool_logs
         )
         return await Journey(router, Errand(_RESULT), context, {}, _value).run()
 

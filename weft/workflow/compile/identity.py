@@ -11,7 +11,6 @@ from weft.agents.tools import Tool
 from weft.agents.tools.code import content_digest, function_digest, object_digest
 from weft.agents.tools.module import is_file
 from weft.engine.node import Cache
-from weft.reasoning.strategies import STRATEGIES
 from weft.workflow.document.leaves import CallNode, ModelNode, ReduceNode, ToolNode, WorkflowNode
 from weft.workflow.document.step import Step
 from weft.workflow.document.thinking import ThinkSpec
@@ -167,8 +166,12 @@ class _Declared:
 
     def thinking(self, spec: ThinkSpec | None) -> Iterator[object]:
         """The functions and files that the settings of a strategy name."""
-        entry = None if spec is None else STRATEGIES.get(spec.strategy)
-        if spec is None or entry is None:
+        if spec is None:
+            return
+        from weft.reasoning.strategies import STRATEGIES
+
+        entry = STRATEGIES.get(spec.strategy)
+        if entry is None:
             return
         for name, value in spec.settings.items():
             if isinstance(value, str) and name in entry.files:

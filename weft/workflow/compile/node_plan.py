@@ -8,13 +8,10 @@ from typing import Any
 
 from weft.engine import kinds
 from weft.engine.node import Cache, Inputs, Node, NodeContext, Policy, Skip, Work
-from weft.workflow.compile import alternatives, function
-from weft.workflow.compile.acting import act
+from weft.workflow.compile import function
 from weft.workflow.compile.identity import Digests, cache_of, identity_of
-from weft.workflow.compile.model import model
 from weft.workflow.compile.names import Names
 from weft.workflow.compile.policy import policy_of, retry_of
-from weft.workflow.compile.thinking import think
 from weft.workflow.document import Block, Step
 from weft.workflow.document.leaves import (
     AskNode,
@@ -106,6 +103,8 @@ class NodePlans:
         unit = self._unit
         match step:
             case ToolNode() if step.alternatives:
+                from weft.workflow.compile import alternatives
+
                 return alternatives.tool(step, unit, lambda tool: self._resources[unit, tool])
             case ToolNode():
                 return function.tool(step, unit)
@@ -180,9 +179,15 @@ def _streamed(step: Step) -> str | None:
 
 def _asking(step: ModelNode, unit: Unit) -> Work:
     if step.think is not None:
+        from weft.workflow.compile.thinking import think
+
         return think(step, unit)
     if step.agent is not None:
+        from weft.workflow.compile.acting import act
+
         return act(step, unit)
+    from weft.workflow.compile.model import model
+
     return model(step, unit, retry_of(step.retry))
 
 

@@ -42,6 +42,7 @@ class Part(BaseModel):
 
     model_config = ConfigDict(
         frozen=True,
+        defer_build=True,  # most programs need few of the parts alone
         extra="forbid",
         strict=True,
         validate_by_name=False,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from weft.agents.tools import Tool
 from weft.core.budget import Budget
@@ -30,7 +30,7 @@ JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 Condition = str | Expression
 Test = Condition | Callable[[Handle], object]
 
-_NODES: TypeAdapter[NodeSpec] = TypeAdapter(NodeSpec)
+_NODES: TypeAdapter[NodeSpec] = TypeAdapter(NodeSpec, config=ConfigDict(defer_build=True))
 _MODEL_FIELDS: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed")
 _MODEL_FIELDS += ("decode", "samples", "warm", "tool_choice", "allow_empty")
 
