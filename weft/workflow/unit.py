@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
 from weft.workflow.document import Document
-from weft.workflow.expressions import BadExpression
+from weft.workflow.expressions import BadExpression, Template
 from weft.workflow.source import Path, Source, Tree
 from weft.workflow.source.tree import place_of
 
@@ -34,11 +34,12 @@ class UnitMemo:
     """What was made of a unit, for all who use it: see `weft.workflow.imports` and `.compiled`.
 
     `tools`: by what they are called there, each with the function or tool it was made of. `checked`
-    holds the latest `CheckedFlow`s.
+    holds the latest `CheckedFlow`s. `templates` are its own, which are parsed once for that reason.
     """
 
     tools: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     checked: list[Any] = field(default_factory=list)
+    templates: set[Template] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
