@@ -250,10 +250,12 @@ def test_runs_beside_each_other_have_their_own_inputs_and_models() -> None:
         return FakeModel(answer)
 
     async def main() -> list[str]:
-        runs = [
-            flow.run(x=str(number), models={"small": named(f"m{number}")}) for number in range(5)
-        ]
-        return [result["b"] for result in await asyncio.gather(*runs)]
+        async with asyncio.TaskGroup() as tasks:
+            runs = [
+                tasks.create_task(flow.run(x=str(n), models={"small": named(f"m{n}")}))
+                for n in range(5)
+            ]
+        return [run.result()["b"] for run in runs]
 
     assert asyncio.run(main()) == [f"m{n}(after m{n}({n}))" for n in range(5)]
 
