@@ -15,7 +15,8 @@ import pytest
 import weft
 from tests.workflow.case import WHOLE
 from weft.core.errors import BuildError
-from weft.core.fakes import FakeModel, FakeTools, MemoryJournal
+from weft.core.fakes import FakeModel, FakeTools, MemoryJournal, MemoryStore
+from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
 from weft.engine import graph as graphs
 from weft.workflow import compiled, loader
@@ -161,11 +162,12 @@ def test_changed_code_of_a_tool_is_noticed(folder: Path, counts: Counter[str]) -
 def test_a_cached_result_of_other_code_is_not_used(folder: Path) -> None:
     text = _FLOW.replace('with: {x: "{{ start }}"}', 'with: {x: "{{ start }}"}, cache: true')
     flow = weft.loads(text, str(folder / "case.yaml"))
-    outcomes = []
+    found, store = [], MemoryStore()
     for factor in (2, 2, 3):
         (folder / "tools.py").write_text(_TOOLS.format(factor=factor))
-        outcomes.append(flow.run_sync(durability="none").outcomes["first"].via)  # type: ignore[index]
-    assert outcomes == ["", "cache", ""]
+        result = flow.run_sync(durability="none", store=store)
+        found.append(result.outcomes[NodeId("first")].via)
+    assert found == ["", "cache", ""]
 
 
 def test_tools_of_a_run_are_not_those_of_the_next(folder: Path) -> None:
