@@ -141,7 +141,7 @@ class CompiledFlow:
         self.outputs: Mapping[str, ValueTemplate] = output_templates(unit.document)
         self.needs_store = needs_store(unit)
         self.sources: Mapping[str, str] = {}
-        self._redacted: tuple[tuple[str, ...], Mapping[str, str]] | None = None
+        self._redacted: tuple[Redactor, Mapping[str, str]] | None = None
         self._digests = digests
 
     def holds(self, digests: SourceDigests | None, code: CodeDigests) -> bool:
@@ -152,9 +152,10 @@ class CompiledFlow:
 
     def redacted_sources(self, redactor: Redactor) -> Mapping[str, str]:
         """`sources` as they may be kept."""
-        if self._redacted is None or self._redacted[0] != redactor.secrets:
-            self._redacted = redactor.secrets, redactor.redact(dict(self.sources))
-        return self._redacted[1]
+        known = self._redacted
+        if known is None or known[0] is not redactor:
+            known = self._redacted = redactor, redactor.redact(dict(self.sources))
+        return known[1]
 
     def graph(self, inputs: Mapping[str, Any]) -> Graph:
         """The graph of a run with these inputs, which `check_inputs` has completed."""
@@ -185,7 +186,6 @@ class CompiledFlow:
         graph = Graph(self._unit.document.name, nodes, kept(self._unit))
         if self._digests is not None:  # all of them have been asked for now
             self.sources = source_texts(self._unit, self._digests)
-            self._digests = None
         self._bound, self._names = tuple(bound), names.of_run({})
         self._graph = graph.rebound(unbound)
         return graph

@@ -97,7 +97,7 @@ class Flow(Builder):
         flow._level.nodes = dict(document.nodes)
         flow._level.bound = set(document.inputs)
         flow._outputs = dict(document.outputs)
-        flow._functions = dict(unit.functions)
+        flow._functions.update(unit.functions)
         flow._clients = dict(unit.clients)
         flow._flows = dict(unit.includes)
         flow._origin, flow._root, flow._unit = unit.origin, unit.root, unit
