@@ -67,7 +67,7 @@ def test_run_ids_depend_on_flow_inputs_and_ordinal_only() -> None:
 
 
 def test_inputs_that_json_lacks_still_give_an_id() -> None:
-    assert ids.ids.run_id("flow", {"a": {1, 2}}) == ids.run_id("flow", {"a": {1, 2}})
+    assert ids.run_id("flow", {"a": {1, 2}}) == ids.run_id("flow", {"a": {1, 2}})
 
 
 def test_the_ids_of_runs_with_the_same_inputs() -> None:
