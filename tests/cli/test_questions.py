@@ -62,7 +62,7 @@ class Stage:
         self.cancelled.set()
 
     async def serving(self, script: Callable[[], Awaitable[None]]) -> None:
-        progress = QuietProgress(console_on(self.out))
+        progress = QuietProgress(lambda: console_on(self.out))
         serving = asyncio.create_task(self.questions.serve(self, progress))
         await script()
         serving.cancel()

@@ -113,6 +113,11 @@ class JournalConformance:
         assert read(journal) == [line(1), line(3)]
         assert read(journal, OTHER) == [line(2)]
 
+    def test_ids_are_taken_where_a_run_has_begun(self, journal: Journal) -> None:
+        journal.begin(header())
+        assert journal.taken([OTHER, RUN]) == {RUN}
+        assert journal.taken([]) == frozenset()
+
     def test_headers_come_back(self, journal: Journal) -> None:
         full = header(
             inputs={"topic": "tides", "$ref": [1, None]},

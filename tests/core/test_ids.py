@@ -68,3 +68,11 @@ def test_run_ids_depend_on_flow_inputs_and_ordinal_only() -> None:
 
 def test_inputs_that_json_lacks_still_give_an_id() -> None:
     assert ids.run_id("flow", {"a": {1, 2}}) == ids.run_id("flow", {"a": {1, 2}})
+
+
+def test_the_ids_of_runs_with_the_same_inputs() -> None:
+    inputs = {"b": [1, "ü"], "a": object()}
+    assert list(ids.run_ids("flow", inputs, (0, 3))) == [
+        ids.run_id("flow", inputs, ordinal) for ordinal in (0, 3)
+    ]
+    assert ids.run_id("brief", {"topic": "rivers"}) == "brief-a16769658e"

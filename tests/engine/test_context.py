@@ -165,3 +165,40 @@ def test_one_graph_runs_many_times() -> None:
         assert (await first.wait()).outcomes == (await second.wait()).outcomes
 
     clock.run(main())
+
+
+def test_a_work_finds_what_its_own_run_shares() -> None:
+    """One graph serves several runs: what a run has is no part of the graph."""
+    clock = FakeClock()
+
+    async def outer(context: NodeContext, inputs: Inputs) -> Any:
+        inner = node("a/inner", tell)
+        return Grow((inner,), (inner.id,))
+
+    async def tell(context: NodeContext, inputs: Inputs) -> Any:
+        await asyncio.sleep(1)
+        return context.services
+
+    graph = Graph("shared", [node("a", outer), node("b", tell)])
+
+    async def main() -> list[Any]:
+        runs = [Run(graph, clock=clock, services=number) for number in (1, 2)]
+        async with asyncio.TaskGroup() as tasks:
+            ended = [tasks.create_task(run.wait()) for run in runs]
+        return [
+            [result.outcomes[NodeId(name)].value for name in "ab"]
+            for result in (task.result() for task in ended)
+        ]
+
+    assert clock.run(main()) == [[[1], 1], [[2], 2]]
+
+
+def test_a_graph_with_other_nodes_in_their_places() -> None:
+    graph = Graph("g", [node("a", give(1)), node("b", script(2), "a")], [NodeId("b")])
+    other = graph.rebound({0: node("a", give(5))})
+    assert (other.order, other.infos, other.ranks) == (graph.order, graph.infos, graph.ranks)
+    assert other.keep == graph.keep
+    assert graph.rebound({}) is graph
+    clock = FakeClock()
+    results = [clock.run(Run(each, clock=clock).wait()) for each in (graph, other)]
+    assert [result.outcomes[NodeId("a")].value for result in results] == [1, 5]

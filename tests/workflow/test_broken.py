@@ -69,6 +69,6 @@ def test_what_cannot_be_read(tmp_path: Path, path: str) -> None:
 
 def test_a_file_that_is_too_large(tmp_path: Path) -> None:
     large = tmp_path / "large.yaml"
-    large.write_text("# " + "x" * 1_000_000)
+    large.write_text("# " + "x" * 4_000_000)
     with pytest.raises(SourceError, match="larger than"):
         weft.load(large)

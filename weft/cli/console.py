@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _PLAIN_WIDTH = 120
 
@@ -23,6 +24,8 @@ def stderr() -> Console:
 
 def console_on(stream: TextIO) -> Console:
     """A console on `stream` that prints text as it is, and colours it only on a terminal."""
+    from rich.console import Console
+
     console = Console(file=stream, markup=False, highlight=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PLAIN_WIDTH

@@ -17,19 +17,13 @@ from weft.cli.exit_codes import ExitCode
 from weft.cli.interrupts import interrupts, leave_at_once
 from weft.cli.keyboard import keyboard
 from weft.cli.progress import Progress
-from weft.cli.progress.lines import LineProgress
-from weft.cli.progress.live import LiveProgress
 from weft.cli.progress.quiet import QuietProgress
-from weft.cli.progress.view import RunView
 from weft.cli.questions import Asked, Questions
-from weft.cli.report import print_outputs, print_report
 from weft.cli.reserved import stdout_reserved
 from weft.cli.runs.again import again
 from weft.cli.runs.recorded import journal_at
 from weft.cli.speech import Speech
-from weft.cli.spoken import Spoken
 from weft.cli.text import amount, clean
-from weft.cli.timeline.page import page
 from weft.cli.writing import check_writable, writing
 from weft.core.budget import Budget
 from weft.core.errors import InputError, StoreError
@@ -42,6 +36,7 @@ from weft.engine.trace import Trace
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from weft.cli.progress.view import RunView
     from weft.core.ports.journal import Journal
     from weft.workflow import Flow, FlowResult, Models
     from weft.workflow.document.settings import Durability
@@ -191,7 +186,7 @@ class Session:
         wishes: Wishes,
         budget: Budget | None = None,
         *,
-        view: type[RunView] = RunView,
+        view: type[RunView] | None = None,
         report: Report | None = None,
         ending: Callable[[], None] | None = None,
         journal: Journal | None = None,
@@ -229,6 +224,8 @@ class Session:
             if self._wishes.metrics_port is not None:
                 listeners.append(stack.enter_context(self._scraped(self._wishes.metrics_port)))
             if self._wishes.spoken:
+                from weft.cli.spoken import Spoken
+
                 listeners.append(Spoken(self._progress))
             result = await self._result([*listeners, self._questions, self._progress])
         if self._questions.mistake is not None:
@@ -280,11 +277,17 @@ class Session:
         run.pause("interrupted")
 
     def _chosen_progress(self) -> Progress:
-        screen = console.stderr()
         if self._wishes.quiet:
-            return QuietProgress(screen)
+            return QuietProgress(console.stderr)
+        screen = console.stderr()
         if screen.is_terminal and not screen.is_dumb_terminal:
-            return LiveProgress(screen, self._trace, self._speech, self._budget, self._view)
+            from weft.cli.progress.live import LiveProgress
+            from weft.cli.progress.view import RunView
+
+            view = self._view or RunView
+            return LiveProgress(screen, self._trace, self._speech, self._budget, view)
+        from weft.cli.progress.lines import LineProgress
+
         return LineProgress(screen, self._trace)
 
     def _exit_code(self) -> ExitCode:
@@ -299,6 +302,8 @@ class Session:
     def _write_timeline(self) -> None:
         path = self._wishes.timeline
         if path is not None:
+            from weft.cli.timeline.page import page
+
             with writing(path):
                 path.write_text(page(self._trace, self._speech), encoding="utf-8")
 
@@ -309,7 +314,6 @@ class Session:
             self._warn(error.message)
 
     def _print(self, result: FlowResult, code: ExitCode) -> None:
-        screen = console.stdout()
         if self._wishes.silent and code is ExitCode.SUCCEEDED:
             return
         if self._wishes.as_json:
@@ -329,9 +333,11 @@ class Session:
             )
             sys.stdout.write(text + "\n")
         elif self._wishes.quiet:
-            print_outputs(screen, result.outputs, result.missing)
+            from weft.cli.report import print_outputs
+
+            print_outputs(console.stdout(), result.outputs, result.missing)
         else:
-            self._print_report(screen, result)
+            self._print_report(console.stdout(), result)
         for node in self._questions.unused():
             self._warn(f"no node asked for the answer to {node}")
 
@@ -343,6 +349,8 @@ class Session:
         if self._report is not None:
             self._report.text(screen, self._trace, result)
         else:
+            from weft.cli.report import print_report
+
             given = (result.outputs, result.missing, self.serial_wall_s)
             print_report(screen, self._trace, *given, left=self._left())
 
@@ -371,6 +379,9 @@ class Session:
 
     def _tell_of_record(self, run: RunId, journal: Journal) -> None:
         """What the run did that must not be repeated, and how somebody goes on with it."""
+        left = self._interrupted or self._suspended or bool(self._questions.unanswered)
+        if not left and self._trace.parts == 1 and self._trace.status == "succeeded":
+            return
         from weft.cli.runs.afterwards import tell_effects, tell_resume
 
         screen = console.stderr()
@@ -379,7 +390,7 @@ class Session:
                 tell_effects(screen, journal, run, self._wishes.journal)
         except StoreError as error:
             self._warn(error.message)
-        if self._interrupted or self._suspended or self._questions.unanswered:
+        if left:
             asking, place = self._questions.unanswered, self._wishes.journal
             why = "suspended" if self._suspended else "it waits"
             why = "interrupted" if self._interrupted else why

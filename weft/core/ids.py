@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NewType
 
 NodeId = NewType("NodeId", str)
@@ -86,5 +86,14 @@ def pattern_of(node: NodeId) -> str:
 
 def run_id(flow: str, inputs: Mapping[str, object], ordinal: int = 0) -> RunId:
     """An id made of the flow's name, its inputs and an ordinal: the same three give the same id."""
-    text = json.dumps([flow, inputs, ordinal], sort_keys=True, default=repr, ensure_ascii=True)
-    return RunId(f"{flow}-{hashlib.sha256(text.encode()).hexdigest()[:10]}")
+    return next(run_ids(flow, inputs, (ordinal,)))
+
+
+def run_ids(flow: str, inputs: Mapping[str, object], ordinals: Iterable[int]) -> Iterator[RunId]:
+    """The ids of several runs of one flow with the same inputs; see `run_id`."""
+    text = json.dumps([flow, inputs, 0], sort_keys=True, default=repr, ensure_ascii=True)
+    common = hashlib.sha256(text.removesuffix("0]").encode())
+    for ordinal in ordinals:
+        digest = common.copy()
+        digest.update(f"{ordinal}]".encode())
+        yield RunId(f"{flow}-{digest.hexdigest()[:10]}")

@@ -10,6 +10,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from weft.core.redaction import Redactor
@@ -27,10 +28,26 @@ def named_secrets(
 ) -> dict[str, str]:
     """The values of the variables `names`, and of those whose name says that it is a secret."""
     found = {name: environment[name] for name in names if environment.get(name)}
-    for name, value in environment.items():
-        if _TELLING.search(name) and len(value) >= _SHORTEST_FOUND:
+    for name in environment:
+        if _tells(name) and len(value := environment[name]) >= _SHORTEST_FOUND:
             found.setdefault(name, value)
     return found
+
+
+@lru_cache(maxsize=4096)
+def _tells(name: str) -> bool:
+    """Whether the name of a variable says that it is a secret."""
+    return _TELLING.search(name) is not None
+
+
+def redactor_for(found: Mapping[str, str]) -> Redactor:
+    """Hides these secrets: the redactor of before, where they are the same."""
+    return _redactor(tuple(found.items()))
+
+
+@lru_cache(maxsize=8)
+def _redactor(found: tuple[tuple[str, str], ...]) -> Redactor:
+    return Redactor(dict(found))
 
 
 class _Known:
@@ -44,7 +61,7 @@ class _Known:
     def look(self) -> None:
         found = named_secrets(sorted(self.names))
         if found != self.found:
-            self.found, self.redactor = found, Redactor(found)
+            self.found, self.redactor = found, redactor_for(found)
 
 
 _known = _Known()

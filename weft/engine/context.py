@@ -44,6 +44,10 @@ class Host(Protocol):
     def program(self, state: NodeState) -> Program:
         """Where a node stands in the run."""
 
+    @property
+    def services(self) -> object:
+        """What the works of the run share."""
+
     def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
         """Add nodes to a node that is running."""
 
@@ -90,6 +94,10 @@ class Context:
     @property
     def program(self) -> Program:
         return self._run.program(self._state)
+
+    @property
+    def services(self) -> Any:
+        return self._run.services
 
     def log(self, text: str) -> None:
         self._run.emit(NodeLogged(self.node, text, self._run.elapsed_s))

@@ -35,6 +35,21 @@ class Graph:
         self.infos = tuple(info(node) for node in self.nodes)
         self.ranks = ranks(self.nodes, self.order)
 
+    def rebound(self, nodes: Mapping[int, Node]) -> Graph:
+        """The same graph with other `nodes` at these places of `self.nodes`.
+
+        They differ from those in their work and in what they are given only: nothing is checked.
+        """
+        if not nodes:
+            return self
+        made = list(self.nodes)
+        for place, node in nodes.items():
+            made[place] = node
+        other = object.__new__(Graph)
+        other.name, other.keep, other.order = self.name, self.keep, self.order
+        other.infos, other.ranks, other.nodes = self.infos, self.ranks, tuple(made)
+        return other
+
 
 def ranks(nodes: Sequence[Node], order: Sequence[NodeId], base: float = 0.0) -> dict[NodeId, float]:
     """Each node's weight plus the heaviest way from it to a sink, plus `base`.

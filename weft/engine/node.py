@@ -57,6 +57,10 @@ class NodeContext(Protocol):
     def program(self) -> Program:
         """The run, the remaining critical path from this node and of the run, the work left."""
 
+    @property
+    def services(self) -> Any:
+        """What `Run` was given for the works of this run: nodes are shared between runs."""
+
     def log(self, text: str) -> None:
         """Show people a line (event `NodeLogged`)."""
 

@@ -21,8 +21,11 @@ from weft.engine.state import NodeState
 class RunHost(ABC):
     """The part of a run that its node functions reach. Decides nothing: the scheduler does."""
 
-    def __init__(self, run: RunId, flow: str, scheduler: Scheduler) -> None:
+    def __init__(
+        self, run: RunId, flow: str, scheduler: Scheduler, services: object = None
+    ) -> None:
         self.id = run
+        self.services = services
         self._flow = flow
         self._scheduler = scheduler
         self._pace = Pace()

@@ -71,7 +71,7 @@ class Run(RunHost):
     nothing else. `listeners` get every event at once, in order; one that raises is told no more,
     and the result says so. `store` serves nodes that have a cache policy. `recorder` keeps what
     happens; `recall` has what earlier parts of the run, or another run, came to: that is not done
-    again. `effects`: see there.
+    again. `effects`: see there. `services`: what node functions find in their contexts.
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class Run(RunHost):
         recorder: Recorder | None = None,
         redact: Callable[[Event], Iterable[Record]] | None = None,
         effects: EffectLedger | None = None,
+        services: object = None,
     ) -> None:
         self._effects = effects or EffectLedger()
         self._graph = graph
@@ -98,7 +99,7 @@ class Run(RunHost):
         self._recorder = recorder
         self._redact = redact
         scheduler = Scheduler(graph, options, self._recall, self._effects, slice_nodes=SLICE)
-        super().__init__(run or run_id(graph.name, {}), graph.name, scheduler)
+        super().__init__(run or run_id(graph.name, {}), graph.name, scheduler, services)
         self._inbox: list[Signal] = []
         self._turn_is_due = False
         self._tasks: dict[NodeState, asyncio.Task[None]] = {}

@@ -14,7 +14,6 @@ from weft.engine.cassette import CallBook, RecordingClient, RecordingTools
 from weft.workflow.clients.composed import Composed, is_composed
 from weft.workflow.models import ModelSource
 from weft.workflow.sources import Source, open_source
-from weft.workflow.thought_model import ThoughtModel
 from weft.workflow.toolset import Border
 from weft.workflow.unit import Unit
 
@@ -46,6 +45,8 @@ def recorded_models(inner: ModelSource, book: CallBook, given: Container[str] = 
     """The models of `inner`, whose calls are written to `book`."""
 
     def leaf(unit: Unit, name: str) -> ModelClient:
+        from weft.workflow.thought_model import ThoughtModel
+
         client = inner.client(unit, name)
         if isinstance(client, ThoughtModel):  # its threads are nodes; what they ask is recorded
             return client.over(lambda model: RecordingClient(model, name, book))

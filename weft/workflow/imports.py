@@ -17,7 +17,7 @@ from weft.agents.tools.module import is_file, load_file
 from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import BuildError, ToolNotFound, WeftError
 from weft.workflow.beside import file_beside
-from weft.workflow.document.declarations import IsolationSpec
+from weft.workflow.document.declarations import IsolationSpec, ToolUse
 from weft.workflow.unit import Unit
 
 Function = Callable[..., Any]
@@ -30,11 +30,19 @@ def tool_of(unit: Unit, text: str) -> Tool[..., Any]:
     """
     declared = unit.document.tools.get(text)
     reference = text if declared is None else declared.use or text
-    known = unit.functions.get(reference)
-    if known is None:
-        tool = resolve(_from_root(unit, reference), unit.root)
-    else:
-        tool = known if isinstance(known, Tool) else Tool(known)
+    found = unit.functions.get(reference)
+    if found is None:
+        found = resolve(_from_root(unit, reference), unit.root)
+    made = unit.memo.tools.get(text)
+    if made is None or made[0] is not found:
+        made = unit.memo.tools[text] = found, _declared(found, declared)
+    tool: Tool[..., Any] = made[1]
+    return tool
+
+
+def _declared(found: Function, declared: ToolUse | None) -> Tool[..., Any]:
+    """A tool, or a function, with what a document says of it."""
+    tool = found if isinstance(found, Tool) else Tool(found)
     if declared is None or (declared.isolate is None and declared.effect is None):
         return tool
     isolation = None if declared.isolate is None else _isolation(declared.isolate)

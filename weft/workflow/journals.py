@@ -47,6 +47,14 @@ def open_journal(
     return SqliteJournal(path, to_read=to_read)
 
 
+def file_of_journal() -> Path | None:
+    """The file of the journal that `open_journal` opens for who names none; None: on a server."""
+    place = os.environ.get(VARIABLE) or ""
+    if place.startswith(_SERVERS):
+        return None
+    return (Path(place) if place else default_path()).absolute()
+
+
 def default_path() -> Path:
     """The journal of who names none."""
     return Path(os.environ.get("WEFT_HOME") or user_data_path("weft")) / "journal.sqlite"

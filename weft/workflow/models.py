@@ -14,12 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from weft.core.errors import BuildError, ModelRequestError, WeftError
 from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
-from weft.core.values import AUTOREGRESSIVE, Message
-from weft.workflow.check.thinking import check_strategy
-from weft.workflow.clients import local, openai, route, think, vllm
+from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Message
+from weft.workflow.clients import KINDS, client_kind
 from weft.workflow.clients.composed import Composed, check_composed, is_composed
 from weft.workflow.clients.moderated import check_moderator, moderated, refuse_moderator
-from weft.workflow.decoders import parse_decoder
 from weft.workflow.document.declarations import Model, ModelSpec
 from weft.workflow.document.defects import first_defect
 from weft.workflow.imports import build_error, function_of
@@ -27,8 +25,6 @@ from weft.workflow.unit import Unit
 
 DEFAULT_MODEL = "local:smollm2-135m-instruct"
 """The model of who names none."""
-_KINDS = {"local": local, "openai": openai, "route": route, "think": think, "vllm": vllm}
-_DECLARED: TypeAdapter[ModelSpec] = TypeAdapter(Model)
 
 
 class ModelSource(Protocol):
@@ -52,7 +48,7 @@ class Models:
     """
 
     def __init__(self, *, decode: str | None = None) -> None:
-        self._decode = AUTOREGRESSIVE if decode is None else parse_decoder(decode)
+        self._decode = AUTOREGRESSIVE if decode is None else _decoder(decode)
         self._clients: dict[str, ModelClient] = {}
         self._composed = Composed(self.client)
         self._local: Any = None
@@ -113,10 +109,9 @@ class Models:
         match spec.use:
             case "local":
                 return self._make_local(spec)
-            case "openai":
-                return openai.make(spec)
-            case "vllm":
-                return vllm.make(spec)
+            case "openai" | "vllm":
+                made: ModelClient = client_kind(spec.use).make(spec)
+                return made
         if unit is None:
             hint = "use local, vllm or openai"
             raise BuildError(f"{spec.use} needs a workflow file that it stands in", hint=hint)
@@ -132,7 +127,7 @@ class Models:
 
         if self._local is None:
             self._local = LocalModels()
-        options = local.options(spec)
+        options = client_kind("local").options(spec)
         if options.decode == AUTOREGRESSIVE:
             options = replace(options, decode=self._decode)
         client: ModelClient = self._local.get(spec.model, options)
@@ -160,8 +155,8 @@ def check_model(spec: ModelSpec) -> None:
 
     Raises: `BuildError`, whose message names the key.
     """
-    if spec.use in _KINDS:
-        _KINDS[spec.use].check(spec)
+    if spec.use in KINDS:
+        client_kind(spec.use).check(spec)
     elif ":" not in spec.use:
         hint = "use local, vllm, openai, route, think, or a function: ./file.py:name"
         raise BuildError(f"there is no kind of model {spec.use!r}", hint=hint)
@@ -185,6 +180,8 @@ def check_models(unit: Unit, given: Container[str] = ()) -> None:
         except WeftError as error:
             unit.fail(build_error(error), ("models", name, "moderator"))
         if spec.think is not None:
+            from weft.workflow.check.thinking import check_strategy
+
             check_strategy(unit, spec.think, ("models", name, "think"))
 
 
@@ -199,10 +196,16 @@ def _key(spec: ModelSpec, error: WeftError) -> str:
     return "options" if "option" in error.message else "use"
 
 
+def _decoder(text: str) -> DecodeSpec:
+    from weft.workflow.decoders import parse_decoder
+
+    return parse_decoder(text)
+
+
 def _spec(declared: str | Mapping[str, Any]) -> ModelSpec:
     given = dict(declared) if isinstance(declared, Mapping) else declared
     try:
-        spec: ModelSpec = _DECLARED.validate_python(given)
+        spec: ModelSpec = TypeAdapter(Model).validate_python(given)
     except ValidationError as error:
         defect = first_defect(error, given)
         hint = "local:NAME, vllm:NAME, or use, model, base_url, api_key_env, options"

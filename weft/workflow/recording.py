@@ -15,7 +15,7 @@ from typing import Any
 from weft.core.calls import CallEvent, ToolCalled, ToolReturned
 from weft.core.errors import RunExists
 from weft.core.events import GraphGrew, NodeRerouted
-from weft.core.ids import NodeId, RunId, matches, run_id
+from weft.core.ids import NodeId, RunId, matches, run_ids
 from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Claim, Journal, Letter, Record, RunHeader
@@ -28,10 +28,11 @@ from weft.engine.recall import NOTHING, Recall
 from weft.engine.recorder import Recorder
 from weft.validation import misfit
 from weft.workflow.border import BorderModels, RecordingBorder, recorded_models
-from weft.workflow.journals import open_journal
+from weft.workflow.compiled import CompiledFlow
+from weft.workflow.journal_pool import JOURNALS, PooledJournal
 from weft.workflow.models import ModelSource
 from weft.workflow.run_settings import RunSettings
-from weft.workflow.runs.sources import SourceDigests, sources_of, stands_in_file
+from weft.workflow.runs.sources import SourceDigests, stands_in_file
 from weft.workflow.telemetry import CallAudience, Heard
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
@@ -106,7 +107,7 @@ class Recording:
         unit: Unit,
         inputs: Mapping[str, Any],
         settings: RunSettings,
-        digests: SourceDigests,
+        compiled: CompiledFlow,
         past: Past | None,
         redactor: Redactor,
         redact: Callable[[Record], Sequence[Record]],
@@ -116,20 +117,21 @@ class Recording:
         self._redactor = redactor
         self._redact = redact
         self._own = None if past is None else past.own
+        self._lent: PooledJournal | None = None
         journal = settings.journal
         if journal is None:
-            journal = self._own = open_journal()
+            self._lent = JOURNALS.lend()
+            journal = self._lent.journal
         self._past = past
         self._calls: CallLog | None = None
         try:
             if past is not None and past.claim is not None and settings.run is not None:
                 self.run, self._claim = settings.run, past.claim
             else:
-                header = self._header(unit, inputs, settings, digests)
+                header = self._header(unit, inputs, settings, compiled)
                 self.run, self._claim = _begun(journal, header, inputs, settings.run)
         except BaseException:
-            if self._own is not None:
-                self._own.close()
+            self._let_go()
             raise
         durability = settings.durability_of(unit)
         letters = () if past is None else past.letters
@@ -185,11 +187,17 @@ class Recording:
     def close(self) -> None:
         """Let go of the run and of the journal. Harmless when repeated."""
         self._claim.release()
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._own is not None:
             self._own.close()
+        lent, self._lent = self._lent, None
+        if lent is not None:
+            JOURNALS.give_back(lent)
 
     def _header(
-        self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings, digests: SourceDigests
+        self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings, compiled: CompiledFlow
     ) -> RunHeader:
         said = {**settings.recorded(), **(self._past.notes if self._past is not None else {})}
         if stands_in_file(unit):
@@ -200,7 +208,7 @@ class Recording:
             _wall(settings.clock),
             _WEFT,
             self._redactor.redact(dict(inputs)),
-            self._redactor.redact(sources_of(unit, digests)),
+            compiled.redacted_sources(self._redactor),
             self._redactor.redact(said),
             self._redactor.names,
         )
@@ -216,8 +224,9 @@ def _begun(
     """A run that begins: as it is `named`, else with the first id that is free."""
     if named is not None:
         return named, journal.begin(replace(header, run=named))
-    for ordinal in (*range(_FEW), time.time_ns()):
-        run = run_id(header.flow, inputs, ordinal)
+    *numbered, last = run_ids(header.flow, inputs, (*range(_FEW), time.time_ns()))
+    there = journal.taken(numbered)
+    for run in (*(run for run in numbered if run not in there), last):
         try:
             return run, journal.begin(replace(header, run=run))
         except RunExists:

@@ -13,7 +13,7 @@ from weft.core.values import Usage
 from weft.engine import RunResult
 from weft.engine.effects import UnsettledEffect
 from weft.workflow.document import Document
-from weft.workflow.expressions import value_template
+from weft.workflow.expressions import ValueTemplate, value_template
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +69,28 @@ class FlowResult:
         return self.outputs[output]
 
 
-def flow_result(document: Document, inputs: Mapping[str, Any], result: RunResult) -> FlowResult:
+def output_templates(document: Document) -> dict[str, ValueTemplate]:
+    """The templates of a workflow's outputs, by name."""
+    return {name: value_template(value) for name, value in document.outputs.items()}
+
+
+def flow_result(
+    templates: Mapping[str, ValueTemplate], inputs: Mapping[str, Any], result: RunResult
+) -> FlowResult:
     """The outputs of a finished run, with everything the engine says of it."""
-    ended = {name: result.outcomes.get(NodeId(name)) for name in document.nodes}
-    values = {
-        **inputs,
-        **{n: outcome.value for n, outcome in ended.items() if outcome and outcome.ok},
-    }
+    values = dict(inputs)
     outputs: dict[str, Any] = {}
     missing: dict[str, str] = {}
     status, reasons = result.status, result.reasons
-    for name, value in document.outputs.items():
-        parsed = value_template(value)
+    for name, parsed in templates.items():
+        for node in parsed.names - values.keys():
+            outcome = result.outcomes.get(NodeId(node))
+            if outcome is not None and outcome.ok:
+                values[node] = outcome.value
         absent = sorted(parsed.names - values.keys())
         if absent:
-            missing[name] = "; ".join(_why(node, ended.get(node)) for node in absent)
+            why = (_why(node, result.outcomes.get(NodeId(node))) for node in absent)
+            missing[name] = "; ".join(why)
             continue
         try:
             outputs[name] = parsed.render(values)

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from weft.agents.agent import Answer
-from weft.agents.tools import tool_logs
 from weft.core.calls import CallEvent
-from weft.core.errors import BuildError, InputError, ToolError, UnknownReference
+from weft.core.errors import InputError, UnknownReference
 from weft.core.events import Listener, NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import ModelClient
-from weft.engine import Ask, Graph, Run
+from weft.engine import Ask, Graph, Run, RunOptions
 from weft.engine.cassette import RecordRedactor
 from weft.engine.cassette.guard import unrecorded_log
 from weft.engine.effects import EffectLedger
-from weft.planner.routing import History
-from weft.reasoning.thought import Thought
 from weft.workflow.border import RecordingBorder, Stage, recorded_models
-from weft.workflow.check.types import Types
-from weft.workflow.compile import Compiler, Names, Services
-from weft.workflow.compile.compiler import kept
+from weft.workflow.checked import check_unit
+from weft.workflow.compile import Services
 from weft.workflow.document.defects import closest
-from weft.workflow.imports import build_error
 from weft.workflow.inputs import check_inputs
-from weft.workflow.models import GivenModels, Models, ModelSource, check_models
+from weft.workflow.models import GivenModels, Models, ModelSource
 from weft.workflow.recording import Past, Recording
 from weft.workflow.result import FlowResult, flow_result
 from weft.workflow.run_settings import RunSettings
 from weft.workflow.runs.sources import SourceDigests
 from weft.workflow.secrets import redactor_of
-from weft.workflow.sources import check_source, sources_in
 from weft.workflow.stores import default_store
 from weft.workflow.telemetry import CallAudience, run_spans
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import Unit
 from weft.workflow.values import violation
+
+if TYPE_CHECKING:
+    from weft.agents.agent import Answer
+    from weft.planner.routing import History
+    from weft.reasoning.thought import Thought
 
 
 class FlowRun:
@@ -63,60 +62,68 @@ class FlowRun:
     ) -> None:
         self.result: FlowResult | None = None
         self.findings: dict[NodeId, Thought | Answer] = {}
-        self._document = unit.document
         self._inputs = check_inputs(unit.document, inputs)
         self._tools = Toolset(settings.tools, None if stage is None else stage.border)
         self._own_models = Models()
         models = _models(unit, settings.models, self._own_models)
         if stage is not None:
             models = stage.models
-        check_unit(unit, self._tools, settings.models if stage is None else models)
+        flow = check_unit(unit, self._tools, settings.models if stage is None else models)
+        durability = settings.durability_of(unit)
+        digests = None  # of nodes that nothing is known of, and that nobody keeps
+        if past is not None or durability != "none":
+            digests = SourceDigests() if past is None else past.digests or SourceDigests()
+        compiled = flow.compiled(digests)
+        self._outputs = compiled.outputs
+        graph = compiled.graph(self._inputs)
         self._own_store = None
-        if settings.store is None and not settings.substitutes:
-            self._own_store = default_store(unit)
+        if compiled.needs_store and settings.store is None and not settings.substitutes:
+            self._own_store = default_store()
         self._spans = run_spans()
-        digests = past.digests if past is not None and past.digests else SourceDigests()
         redactor = past.redactor if past is not None else redactor_of(unit)
         self.redacted = redactor.redact
         self._redact = RecordRedactor(redactor)
         self._recording: Recording | None = None
-        if settings.durability_of(unit) != "none":
+        if durability != "none":
             self._recording = Recording(
-                unit, self._inputs, settings, digests, past, redactor, self._redact, self._spans
+                unit, self._inputs, settings, compiled, past, redactor, self._redact, self._spans
             )
         try:
             given = settings.models if isinstance(settings.models, Mapping) else ()
             if self._recording is not None:
                 models = self._recording.put_between(self._tools, models, given, self._log)
             elif stage is None:
-                models = self._unrecorded(models, given)
-            remembers = self._recording is not None or past is not None
-            self._run = self._prepared(unit, settings, models, past, digests if remembers else None)
+                models = self._unrecorded(graph.name, models, given)
+            self._run = self._prepared(graph, settings.options(unit), settings, models, past)
         except BaseException:
             self._close_record()
             raise
 
     def _prepared(
         self,
-        unit: Unit,
+        graph: Graph,
+        options: RunOptions,
         settings: RunSettings,
         models: ModelSource,
         past: Past | None,
-        digests: SourceDigests | None,
     ) -> Run:
-        name, options = unit.document.name, settings.options(unit)
         recording, store = self._recording, settings.store or self._own_store
-        history = History(store, scope=name, clock=settings.clock)
-        services = Services(
-            self._tools, models, options.seed, history, digests, findings=self.findings
-        )
-        compiler = Compiler(unit, services)
-        nodes, _ = compiler.nodes(unit.document.nodes, Names.of_inputs(self._inputs))
-        named = settings.run or run_id(name, self._inputs)
+
+        @cache
+        def history() -> History:
+            from weft.planner.routing import History
+
+            return History(store, scope=graph.name, clock=settings.clock)
+
+        services = Services(self._tools, models, history, options.seed, findings=self.findings)
+        if recording is not None:
+            run = recording.run
+        else:
+            run = settings.run or run_id(graph.name, self._inputs)
         return Run(
-            Graph(name, nodes, kept(unit)),
+            graph,
             options,
-            run=named if recording is None else recording.run,
+            run=run,
             clock=settings.clock,
             store=store,
             listeners=self._listeners(settings),
@@ -124,14 +131,15 @@ class FlowRun:
             recorder=None if recording is None else recording.recorder,
             redact=self._redact,
             effects=EffectLedger(guarded=True) if past is None else past.effects(),
+            services=services,
         )
 
-    def _unrecorded(self, models: ModelSource, given: Container[str]) -> ModelSource:
+    def _unrecorded(self, name: str, models: ModelSource, given: Container[str]) -> ModelSource:
         """Put a border around the run that lasts as long as the process; spans hear of its calls.
 
         Returns the models behind it.
         """
-        name, audience = self._document.name, CallAudience(self._spans)
+        audience = CallAudience(self._spans)
 
         async def tell(event: CallEvent, _: bool) -> None:
             for told in self._redact(event):
@@ -180,7 +188,7 @@ class FlowRun:
             if self._own_store is not None:
                 await self._own_store.aclose()
             self._close_record()
-        self.result = flow_result(self._document, self._inputs, result)
+        self.result = flow_result(self._outputs, self._inputs, result)
         return self.result
 
     def cancel(self, reason: str = "cancelled", node: str | None = None) -> None:
@@ -221,52 +229,6 @@ class FlowRun:
     def _close_record(self) -> None:
         if self._recording is not None:
             self._recording.close()
-
-
-def check_unit(
-    unit: Unit, tools: Toolset, models: Mapping[str, ModelClient] | ModelSource | None = None
-) -> None:
-    """Import the tools of `unit` and check types, models and limits. Raises: `BuildError`.
-
-    What a given source of models makes of declarations is not checked.
-    """
-    for included in unit.everything():
-        for name in sources_in(included):
-            if not tools.replaces(name):
-                check_source(included, name)
-        if models is None or isinstance(models, Mapping):
-            check_models(included, models or ())
-    Types(unit, tools).check()
-    resources = [*unit.document.models, *unit.document.tools, *tools.resources]
-    for name in unit.document.run.limits:
-        if name not in resources:
-            hint = closest(name, resources) or "it has no models and no tools"
-            error = UnknownReference(f"there is no model or tool called `{name}`", hint=hint)
-            unit.fail(error, ("run", "limits", name), at_key=True)
-
-
-async def check_connected(unit: Unit) -> tuple[str, ...]:
-    """Like `check_unit`, with the tools that servers really offer: starts and ends them.
-
-    Returns what there is to say of servers, such as tools that cannot be used.
-
-    Raises: `BuildError`.
-    """
-    tools = Toolset()
-    notes: list[str] = []
-    try:
-        for included in unit.everything():
-            for name in sources_in(included):
-                try:
-                    with tool_logs(notes.append):
-                        await tools.start(included, name)
-                except (ToolError, BuildError) as error:
-                    origin = included.document.tools[name].origin
-                    included.fail(build_error(error), ("tools", name, origin), at_key=True)
-        check_unit(unit, tools)
-    finally:
-        await tools.aclose()
-    return tuple(notes)
 
 
 def _models(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from weft.core.ports.journal import RunHeader
 from weft.core.redaction import Redactor
-from weft.core.secrets import know_secrets, named_secrets
+from weft.core.secrets import know_secrets, named_secrets, redactor_for
 from weft.workflow.document.declarations import ToolUse
 from weft.workflow.unit import Unit
 
@@ -28,13 +28,14 @@ def redactor_of(unit: Unit, hidden: Iterable[str] = ()) -> Redactor:
 
     From now on they are kept out of all that leaves this process.
     """
-    know_secrets([*secret_names(unit), *hidden])
-    return Redactor({**_again(hidden), **named_secrets(secret_names(unit))})
+    names = secret_names(unit)
+    know_secrets([*names, *hidden])
+    return redactor_for({**_again(hidden), **named_secrets(names)})
 
 
 def redactor_here() -> Redactor:
     """Hides the secrets of this machine, for a run without a workflow."""
-    return Redactor(named_secrets())
+    return redactor_for(named_secrets())
 
 
 def replaying_redactor(hidden: Iterable[str]) -> Redactor:

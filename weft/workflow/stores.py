@@ -15,10 +15,13 @@ from weft.workflow.document.walk import walk
 from weft.workflow.unit import Unit
 
 
-def default_store(unit: Unit) -> ResultStore | None:
-    """A store in the user's cache folder (`WEFT_HOME`, if set); None when no node needs it."""
-    if not any(_keeps(included.document) for included in unit.everything()):
-        return None
+def needs_store(unit: Unit) -> bool:
+    """Whether a node of the workflow keeps anything between runs."""
+    return any(_keeps(included.document) for included in unit.everything())
+
+
+def default_store() -> ResultStore:
+    """A store in the user's cache folder (`WEFT_HOME`, if set)."""
     home = Path(os.environ.get("WEFT_HOME") or user_cache_path("weft"))
     home.mkdir(parents=True, exist_ok=True)
     return SqliteStore(home / "results.sqlite")

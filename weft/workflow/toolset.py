@@ -35,6 +35,16 @@ class Border(Protocol):
         """The tools of a server that has been started, as `tools` made it."""
 
 
+class KnownTools(Protocol):
+    """What is known of tools and functions before a run."""
+
+    def spec(self, unit: Unit, text: str) -> ToolSpec:
+        """See `Toolset.spec`."""
+
+    def function(self, unit: Unit, reference: str) -> Function:
+        """See `Toolset.function`."""
+
+
 class _Open:
     """No border: calls go where they are meant to go."""
 

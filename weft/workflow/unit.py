@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
 from weft.workflow.document import Document
-from weft.workflow.expressions import BadExpression
+from weft.workflow.expressions import BadExpression, Template
 from weft.workflow.source import Path, Source, Tree
 from weft.workflow.source.tree import place_of
 
@@ -27,6 +27,19 @@ class Origin:
 
     source: Source
     tree: Tree
+
+
+@dataclass(slots=True)
+class UnitMemo:
+    """What was made of a unit, for all who use it: see `weft.workflow.imports` and `.compiled`.
+
+    `tools`: by what they are called there, each with the function or tool it was made of. `checked`
+    holds the latest `CheckedFlow`s. `templates` are its own, which are parsed once for that reason.
+    """
+
+    tools: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    checked: list[Any] = field(default_factory=list)
+    templates: set[Template] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -44,6 +57,7 @@ class Unit:
     includes: Mapping[str, Unit] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     clients: Mapping[str, ModelClient] = field(default_factory=dict)
+    memo: UnitMemo = field(default_factory=UnitMemo, init=False, repr=False)
 
     def everything(self) -> list[Unit]:
         """The unit and all that it includes, each once."""

@@ -108,7 +108,6 @@ def run(
     kept = how_durable(durability)
     repeat = _repeated(confirm or (), compare=compare)
     with complaints(debug=debug, as_json=as_json):
-        from weft.cli.comparison import compared
         from weft.cli.session import Wishes, session
         from weft.workflow import load
 
@@ -132,10 +131,12 @@ def run(
         )
         inputs = {} if inputs_file is None else read_inputs(inputs_file)
         inputs |= flow.coerce_inputs(texts)
-        running = (
-            compared(flow, inputs, wishes, repeat) if compare else session(flow, inputs, wishes)
-        )
-        code = asyncio.run(running)
+        if compare:
+            from weft.cli.comparison import compared
+
+            code = asyncio.run(compared(flow, inputs, wishes, repeat))
+        else:
+            code = asyncio.run(session(flow, inputs, wishes))
     raise typer.Exit(code)
 
 

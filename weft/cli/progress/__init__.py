@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Protocol
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Protocol
 
 from weft.core.events import Event
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class Progress(Protocol):

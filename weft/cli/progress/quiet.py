@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from weft.core.events import Event
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class QuietProgress:
     """Implements `Progress` by showing nothing."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Callable[[], Console]) -> None:
         self._console = console
 
     def __call__(self, event: Event) -> None:
@@ -24,4 +27,4 @@ class QuietProgress:
 
     def paused(self) -> AbstractContextManager[Console]:
         """Nothing to pause."""
-        return nullcontext(self._console)
+        return nullcontext(self._console())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from weft.cli.runs.again import again
 from weft.cli.runs.effects import print_effects, unsettled_data
@@ -15,6 +14,9 @@ from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal
 from weft.engine.effects import UnsettledEffect
 from weft.workflow.runs.story import story_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def tell_effects(console: Console, journal: Journal, run: RunId, place: str | None) -> None:

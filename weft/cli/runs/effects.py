@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from weft.cli.text import amount, clean, listing, one_line
 from weft.cli.values import plain
@@ -17,6 +14,9 @@ from weft.engine.cassette import OnceCall, once_calls
 from weft.engine.effects import UnsettledEffect, word_for
 from weft.workflow.runs.story import Story
 from weft.workflow.runs.unsettled import refused, unsettled
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _STYLES = {"done": "green", "not done": "yellow", "unknown": "bold red"}
 _MOST_ROWS = 200
@@ -43,6 +43,9 @@ def print_effects(console: Console, story: Story, run: str) -> None:
 
 def print_calls(console: Console, calls: Sequence[OnceCall], most: int = _MOST_ROWS) -> None:
     """A table of calls, `most` at most."""
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("once", "node", "called with"):
         table.add_column(column, no_wrap=column != "called with", overflow="fold")

@@ -78,6 +78,10 @@ class MemoryJournal:
             self._version += 1
             return _MemoryClaim(kept)
 
+    def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
+        with self._lock:
+            return frozenset(run for run in runs if run in self._runs)
+
     def claim(self, run: RunId) -> Claim:
         with self._lock:
             kept = self._kept(run)

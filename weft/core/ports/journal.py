@@ -142,6 +142,9 @@ class Journal(Protocol):
     def begin(self, header: RunHeader) -> Claim:
         """Open a new run. Raises: `RunExists` when there is one of this id, `RunLost`."""
 
+    def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
+        """Those of some ids that there are runs of, asked for all at once."""
+
     def claim(self, run: RunId) -> Claim:
         """Take a run that is there, to go on with it. Raises: `RunBusy`, `UnknownReference`."""
 

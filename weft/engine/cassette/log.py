@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from weft.core.calls import CallEvent, CallId, ModelTold, ToolsListed
 from weft.core.codec import opaque_in
@@ -21,6 +21,8 @@ from weft.engine.effects import share_decider
 from weft.engine.place import Place
 
 Write = Callable[[CallEvent, bool], Awaitable[None]]
+
+_HIDES_NOTHING: Final = Redactor()
 
 
 class CallLog:
@@ -60,7 +62,7 @@ class CallLog:
         self._confirmed = {_anywhere(where): said for where, said in (confirmed or {}).items()}
         self._spoken: dict[str, str] = {}
         self._gone = gone
-        self._redactor = redactor or Redactor()
+        self._redactor = redactor or _HIDES_NOTHING
         self._log = log
         self._ids = CallIds()
         self._past = CallMemory()

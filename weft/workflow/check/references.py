@@ -171,6 +171,7 @@ class _References:
     def _use(self, use: Use, base: Path, scope: Scope, needs: Needs) -> None:
         """Check one template that stands below `base`."""
         path = (*base, *use.path)
+        self._unit.memo.templates.add(use.template)
         self._check_literal(use, path, scope)
         for reference in use.template.references:
             if reference.name in use.bound:

@@ -13,11 +13,8 @@ from graphlib import TopologicalSorter
 from weft.core.errors import BuildError, ToolError, TypeMismatch
 from weft.core.schema import at, mismatch
 from weft.core.values import JsonSchema, ToolSpec
-from weft.workflow.check.acting import check_agent
 from weft.workflow.check.arguments import Parameters, check_arguments, check_call
-from weft.workflow.check.decoding import check_decode
 from weft.workflow.check.infer import INTEGER, LIST, STRING, element, infer, is_part
-from weft.workflow.check.thinking import check_think
 from weft.workflow.document import Block, Body, NodeSpec
 from weft.workflow.document.leaves import (
     AskNode,
@@ -36,7 +33,7 @@ from weft.workflow.expressions import value_template
 from weft.workflow.imports import Function, build_error
 from weft.workflow.source import Path
 from weft.workflow.sources import source_of
-from weft.workflow.toolset import Toolset
+from weft.workflow.toolset import KnownTools
 from weft.workflow.unit import Unit
 from weft.workflow.uses import Use, all_names, uses, uses_of
 
@@ -58,7 +55,9 @@ class Schemas:
 class Types:
     """The types of one document. Imports the tools it names, through `tools`."""
 
-    def __init__(self, unit: Unit, tools: Toolset, others: dict[Unit, Types] | None = None) -> None:
+    def __init__(
+        self, unit: Unit, tools: KnownTools, others: dict[Unit, Types] | None = None
+    ) -> None:
         self._unit = unit
         self._tools = tools
         self._known: dict[Path, JsonSchema | None] = {}
@@ -253,6 +252,10 @@ class Types:
         for index, tool in enumerate(step.tools):
             if source_of(self._unit, tool) != (tool, ""):  # a server stands for all it has
                 self._spec(tool, (*path, "tools", index))
+        from weft.workflow.check.acting import check_agent
+        from weft.workflow.check.decoding import check_decode
+        from weft.workflow.check.thinking import check_think
+
         check_think(self._unit, step, path)
         check_agent(self._unit, step, path)
         check_decode(self._unit, step, path)

@@ -1,1 +1,20 @@
-"""The kinds of model clients that a workflow can declare, one module each: `check`, then `make`."""
+"""The kinds of model clients that a workflow can declare, one module each: `check`, then `make`.
+
+Each is imported when a workflow uses it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Final
+
+COMPOSED: Final = frozenset(("route", "think"))
+"""Those that are made of other models."""
+KINDS: Final = COMPOSED | {"local", "openai", "vllm"}
+
+
+def client_kind(use: str) -> ModuleType:
+    """The module of one of `KINDS`."""
+    assert use in KINDS, use
+    return import_module(f"{__name__}.{use}")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from weft.core.ports import ModelClient
-from weft.workflow.clients import route, think
+from weft.workflow.clients import COMPOSED, client_kind
 from weft.workflow.unit import Unit
-
-_KINDS: Final = {"route": route, "think": think}
 
 
 class Composed:
@@ -22,7 +19,7 @@ class Composed:
     def client(self, unit: Unit, name: str) -> ModelClient:
         """The model that `unit` declares as `name`. Raises: `BuildError`, `ModelError`."""
         if (unit, name) not in self._made:
-            kind = _KINDS[unit.document.models[name].use]
+            kind = client_kind(unit.document.models[name].use)
             self._made[unit, name] = kind.make(unit, name, lambda each: self._client(unit, each))
         return self._made[unit, name]
 
@@ -30,9 +27,9 @@ class Composed:
 def is_composed(unit: Unit, name: str) -> bool:
     """True for a model that is made of others."""
     spec = unit.document.models.get(name)
-    return spec is not None and spec.use in _KINDS
+    return spec is not None and spec.use in COMPOSED
 
 
 def check_composed(unit: Unit, name: str) -> None:
     """Check what the model is made of. Raises: `BuildError`, whose message names the key."""
-    _KINDS[unit.document.models[name].use].check_made(unit, name)
+    client_kind(unit.document.models[name].use).check_made(unit, name)

@@ -9,7 +9,7 @@ from weft.agents.loops import make_agent
 from weft.engine.followed import followed
 from weft.engine.node import Inputs, NodeContext, Work
 from weft.workflow.agent_options import options_of
-from weft.workflow.compile.services import Services
+from weft.workflow.compile.services import services_of
 from weft.workflow.declared_model import declared_model
 from weft.workflow.decoders import decoder_of
 from weft.workflow.document.leaves import ModelNode
@@ -18,7 +18,7 @@ from weft.workflow.flow_tools import FlowTools
 from weft.workflow.unit import Unit
 
 
-def act(step: ModelNode, unit: Unit, services: Services) -> Work:
+def act(step: ModelNode, unit: Unit) -> Work:
     """Ask the agent of `step.agent`; the value is its answer, typed where there is a schema.
 
     Its calls take slots of the model's name in the document and of the tools, not the node itself.
@@ -30,6 +30,7 @@ def act(step: ModelNode, unit: Unit, services: Services) -> Work:
     decode = decoder_of(unit, step)
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
+        services = services_of(context)
         names = {**inputs, **arguments.render(inputs)}
         tools = FlowTools(unit, services.tools, step.tools)
         await tools.start()

@@ -12,7 +12,7 @@ from weft.engine.node import Inputs, NodeContext, Work
 from weft.planner.routing import Arrival, Cost, Errand, Goal, RoutedTool, Router, ToolGraph, Weights
 from weft.planner.routing.journey import Journey
 from weft.workflow.compile.policy import retry_of
-from weft.workflow.compile.services import Services
+from weft.workflow.compile.services import services_of
 from weft.workflow.document.leaves import ToolNode
 from weft.workflow.document.part import free_name
 from weft.workflow.expressions import value_template
@@ -23,32 +23,34 @@ _WEIGHTS: Final = Weights(latency=0.0, money=1.0, call=0.0)
 """What a document calls cost is all that counts, and how often a call works."""
 
 
-def tool(step: ToolNode, unit: Unit, services: Services) -> Work:
+def tool(step: ToolNode, unit: Unit, resource: Callable[[str], str | None]) -> Work:
     """Call the node's own tool, or the cheapest of its alternatives that has not failed yet.
 
     What a call costs is divided by how often calls of that tool worked lately. Fails with
-    `RouteError` when all of them have failed.
+    `RouteError` when all of them have failed. `resource`: the class of slots that a tool takes.
     """
-    graph = ToolGraph(_routed(step, unit, services))
+    graph = ToolGraph(_routed(step, resource))
     choices = {
         routed.name: (choice.tool, value_template(choice.arguments))
         for routed, choice in zip(graph.tools.values(), step.choices, strict=True)
     }
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
+        services = services_of(context)
+
         async def call(name: str) -> Any:
             text, arguments = choices[name]
             return await services.tools.call(unit, text, arguments.render(inputs))
 
         router = Router(
-            graph, _Calls(call), weights=_WEIGHTS, history=services.history, logs=tool_logs
+            graph, _Calls(call), weights=_WEIGHTS, history=services.history(), logs=tool_logs
         )
         return await Journey(router, Errand(_RESULT), context, {}, _value).run()
 
     return work
 
 
-def _routed(step: ToolNode, unit: Unit, services: Services) -> Iterator[RoutedTool]:
+def _routed(step: ToolNode, resource: Callable[[str], str | None]) -> Iterator[RoutedTool]:
     taken: list[str] = []
     for place, choice in enumerate(step.choices, start=1):
         name = free_name(choice.tool.rpartition(":")[2], taken)
@@ -59,7 +61,7 @@ def _routed(step: ToolNode, unit: Unit, services: Services) -> Iterator[RoutedTo
             cost=Cost(0.0, place if choice.cost is None else choice.cost),
             timeout_s=step.timeout,
             retry=retry_of(step.retry),
-            resource=services.tools.resource(unit, choice.tool),
+            resource=resource(choice.tool),
         )
 
 

@@ -9,13 +9,11 @@ from weft.core.values import JsonSchema
 from weft.engine import NodeContext, Partial
 from weft.engine.followed import followed
 from weft.reasoning.thought import Thought
-from weft.workflow.compile.services import Services
+from weft.workflow.compile.services import services_of
 from weft.workflow.typed_answer import parsed
 
 
-def answered(
-    result: Any, context: NodeContext, services: Services, schema: JsonSchema | None
-) -> Any:
+def answered(result: Any, context: NodeContext, schema: JsonSchema | None) -> Any:
     """The answer of the `Thought` that a work comes to, typed where there is a schema.
 
     Its log tells people what the thought cost and why it ended; the findings hold all of it.
@@ -28,7 +26,7 @@ def answered(
             f"{counts.total_tokens:,} tokens in {counts.threads} threads, "
             f"{counts.critical_path_tokens:,} one after another; {thought.why}{lost}"
         )
-        services.findings[context.node] = thought
+        services_of(context).findings[context.node] = thought
         answer = parsed(thought.answer, schema)
         return Partial(answer, cut_off(thought)) if thought.cut else answer
 

@@ -10,40 +10,41 @@ from weft.agents.tools import tool_logs
 from weft.agents.tools.thread import in_thread
 from weft.core.errors import NodeFailed
 from weft.engine.node import Inputs, NodeContext, Work
-from weft.workflow.compile.services import Services
+from weft.workflow.compile.services import services_of
 from weft.workflow.document.leaves import CallNode, ReduceNode, ToolNode
 from weft.workflow.expressions import value_template
 from weft.workflow.unit import Unit
 
 
-def tool(step: ToolNode, unit: Unit, services: Services) -> Work:
+def tool(step: ToolNode, unit: Unit) -> Work:
     """Call a tool; its log lines become the node's."""
     arguments = value_template(step.arguments)
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
+        tools = services_of(context).tools
         with tool_logs(context.log):
-            return await services.tools.call(unit, step.tool, arguments.render(inputs))
+            return await tools.call(unit, step.tool, arguments.render(inputs))
 
     return work
 
 
-def call(step: CallNode, unit: Unit, services: Services) -> Work:
+def call(step: CallNode, unit: Unit) -> Work:
     """Call a plain function with named arguments."""
     arguments = value_template(step.arguments)
 
-    async def work(_: NodeContext, inputs: Inputs) -> Any:
-        function = services.tools.function(unit, step.call)
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        function = services_of(context).tools.function(unit, step.call)
         return await _call(function, (), arguments.render(inputs), step.call)
 
     return work
 
 
-def reduce(step: ReduceNode, unit: Unit, services: Services) -> Work:
+def reduce(step: ReduceNode, unit: Unit) -> Work:
     """Call a plain function with a list, and named arguments."""
     over, arguments = value_template(step.over), value_template(step.arguments)
 
-    async def work(_: NodeContext, inputs: Inputs) -> Any:
-        function = services.tools.function(unit, step.reduce)
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        function = services_of(context).tools.function(unit, step.reduce)
         values = over.render(inputs)
         if not isinstance(values, Sequence) or isinstance(values, (str, bytes)):
             raise NodeFailed(

@@ -11,7 +11,6 @@ from weft.agents.tools import Tool
 from weft.agents.tools.code import content_digest, function_digest, object_digest
 from weft.agents.tools.module import is_file
 from weft.engine.node import Cache
-from weft.reasoning.strategies import STRATEGIES
 from weft.workflow.document.leaves import CallNode, ModelNode, ReduceNode, ToolNode, WorkflowNode
 from weft.workflow.document.step import Step
 from weft.workflow.document.thinking import ThinkSpec
@@ -62,15 +61,40 @@ class CodeDigests:
             return None
 
 
-def cache_of(step: Step, unit: Unit) -> Cache | None:
+class AskedDigests:
+    """Implements `Digests` by those of `inner`, and remembers what it was asked for."""
+
+    def __init__(self, inner: Digests) -> None:
+        self._inner = inner
+        self._files: dict[tuple[Unit, str], str | None] = {}
+        self._functions: dict[tuple[Unit, str], str | None] = {}
+
+    def file(self, unit: Unit, path: str) -> str | None:
+        if (unit, path) not in self._files:
+            self._files[unit, path] = self._inner.file(unit, path)
+        return self._files[unit, path]
+
+    def function(self, unit: Unit, reference: str) -> str | None:
+        if (unit, reference) not in self._functions:
+            self._functions[unit, reference] = self._inner.function(unit, reference)
+        return self._functions[unit, reference]
+
+    def hold(self, digests: Digests) -> bool:
+        """Whether `digests` say the same of all of it."""
+        return all(digests.file(*key) == known for key, known in self._files.items()) and all(
+            digests.function(*key) == known for key, known in self._functions.items()
+        )
+
+
+def cache_of(step: Step, unit: Unit, digests: Digests | None = None) -> Cache | None:
     """The cache policy of a node, or None when it has none.
 
     The identity holds the node's definition with everything inside it, the models and tools it
-    names, and the code of their functions.
+    names, and the code of their functions; `digests` stand for that, by default as it is now.
     """
     if step.cache is None:
         return None
-    said = [_definition(step, _AROUND), *_declarations(step, unit, CodeDigests())]
+    said = [_definition(step, _AROUND), *_declarations(step, unit, digests or CodeDigests())]
     return Cache(_hashed(said), step.cache.ttl)
 
 
@@ -142,8 +166,12 @@ class _Declared:
 
     def thinking(self, spec: ThinkSpec | None) -> Iterator[object]:
         """The functions and files that the settings of a strategy name."""
-        entry = None if spec is None else STRATEGIES.get(spec.strategy)
-        if spec is None or entry is None:
+        if spec is None:
+            return
+        from weft.reasoning.strategies import STRATEGIES
+
+        entry = STRATEGIES.get(spec.strategy)
+        if entry is None:
             return
         for name, value in spec.settings.items():
             if isinstance(value, str) and name in entry.files:

@@ -32,7 +32,7 @@ from weft.engine.node import (
     best_effort,
 )
 from weft.workflow.compile.answered import answered
-from weft.workflow.compile.services import Services
+from weft.workflow.compile.services import Services, services_of
 from weft.workflow.declared_model import adapter_of
 from weft.workflow.decoders import decoder_of
 from weft.workflow.document.leaves import ModelNode
@@ -47,15 +47,17 @@ _NEXT_SEED = 1_000_003
 _GRACE_S = 1.0
 
 
-def model(step: ModelNode, unit: Unit, services: Services, retry: Retry | None) -> Work:
+def model(step: ModelNode, unit: Unit, retry: Retry | None) -> Work:
     """Ask once; or `samples` times in parallel, each a node of its own with its own seed."""
-    ask = _Ask(step, unit, services)
+    ask = _Ask(step, unit)
     if step.samples is None:
         return ask.work(step.seed)
-    count, first = step.samples, services.seed if step.seed is None else step.seed
+    count = step.samples
     policy = Policy(resource=step.model, spends=True, retry=retry, weight=step.weight)
 
     async def work(context: NodeContext, inputs: Inputs) -> Grow:
+        first = services_of(context).seed if step.seed is None else step.seed
+
         def sample(index: int, seed: int) -> Node:
             place = item(context.scope, index)
             return Node(place, ask.work(seed), (), inputs, policy=policy, kind="model")
@@ -70,10 +72,9 @@ def model(step: ModelNode, unit: Unit, services: Services, retry: Retry | None) 
 class _Ask:
     """One model node, ready to be asked any number of times."""
 
-    def __init__(self, step: ModelNode, unit: Unit, services: Services) -> None:
+    def __init__(self, step: ModelNode, unit: Unit) -> None:
         self._step = step
         self._unit = unit
-        self._services = services
         self._arguments = value_template(step.arguments)
         self._prompt = template(step.prompt)
         self._system = None if step.system is None else template(step.system)
@@ -82,17 +83,18 @@ class _Ask:
 
     def work(self, seed: int | None) -> Work:
         async def work(context: NodeContext, inputs: Inputs) -> Any:
-            tools = await self._services.tools.offered(self._unit, self._step.tools)
+            services = services_of(context)
+            tools = await services.tools.offered(self._unit, self._step.tools)
             own = None if seed is None else seed_of(seed, context)
             request = self._request(context, inputs, own, tools)
-            client = self._services.models.client(self._unit, self._step.model)
+            client = services.models.client(self._unit, self._step.model)
             if isinstance(client, ThoughtModel):
                 thought = await client.work(request)(context, inputs)
-                return answered(thought, context, self._services, self._step.output_schema)
+                return answered(thought, context, self._step.output_schema)
             if isinstance(client, Startable):
                 await client.start(context.log)
             if request.sampling.temperature is None:
-                await self._tell_default(client, context)
+                await _tell_default(client, services, context)
 
             def show(delta: Delta) -> None:
                 if isinstance(delta, TextDelta):
@@ -107,18 +109,6 @@ class _Ask:
             return await self._value(completion, request.tools)
 
         return work
-
-    async def _tell_default(self, client: ModelClient, context: NodeContext) -> None:
-        """Say once in a run what the model is sampled with, where its nodes leave that open."""
-        if client.model in self._services.sampled:
-            return
-        self._services.sampled.add(client.model)
-        try:
-            sampling = (await client.capabilities()).sampling
-        except WeftError:
-            return  # whatever it is, the call itself will say so
-        if sampling is not None:
-            context.log(f"{client.model} is sampled with {_sampled(sampling)}: its default")
 
     def _request(
         self,
@@ -163,6 +153,19 @@ class _Ask:
             return await parsed_async(completion.text, schema, cut_at=_cut_at(completion))
         value = {"text": completion.text, "tool_calls": calls} if tools else completion.text
         return Partial(value, _cut_off(completion)) if cut_off else value
+
+
+async def _tell_default(client: ModelClient, services: Services, context: NodeContext) -> None:
+    """Say once in a run what the model is sampled with, where its nodes leave that open."""
+    if client.model in services.sampled:
+        return
+    services.sampled.add(client.model)
+    try:
+        sampling = (await client.capabilities()).sampling
+    except WeftError:
+        return  # whatever it is, the call itself will say so
+    if sampling is not None:
+        context.log(f"{client.model} is sampled with {_sampled(sampling)}: its default")
 
 
 def _cut_at(completion: Completion) -> int | None:

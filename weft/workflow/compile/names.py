@@ -28,6 +28,10 @@ class Names:
         """The names at the top of a workflow."""
         return cls(inputs, inputs)
 
+    def of_run(self, inputs: Mapping[str, Any]) -> Names:
+        """The same names at the top, for a run with other inputs."""
+        return Names(inputs, inputs, self.sources, self.settled)
+
     def bind(self, bindings: Mapping[str, Any]) -> Names:
         """With the names of a body: values, or `Edge`s to where the value is being computed."""
         edges = {name: edge.source for name, edge in bindings.items() if isinstance(edge, Edge)}

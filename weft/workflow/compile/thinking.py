@@ -9,7 +9,7 @@ from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
 from weft.workflow.compile.answered import answered
 from weft.workflow.compile.model import seed_of
-from weft.workflow.compile.services import Services
+from weft.workflow.compile.services import services_of
 from weft.workflow.declared_model import declared_model
 from weft.workflow.decoders import decoder_of
 from weft.workflow.document.leaves import ModelNode
@@ -20,7 +20,7 @@ from weft.workflow.thought_model import refuse_thinker
 from weft.workflow.unit import Unit
 
 
-def think(step: ModelNode, unit: Unit, services: Services) -> Work:
+def think(step: ModelNode, unit: Unit) -> Work:
     """Ask by the strategy of `step.think`; the value is the answer, typed where there is a schema.
 
     Its calls take slots of the model's name in the document, not the node itself.
@@ -32,6 +32,7 @@ def think(step: ModelNode, unit: Unit, services: Services) -> Work:
     decode = decoder_of(unit, step)
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
+        services = services_of(context)
         client = services.models.client(unit, step.model)
         refuse_thinker(client)
         names = {**inputs, **arguments.render(inputs)}
@@ -46,6 +47,6 @@ def think(step: ModelNode, unit: Unit, services: Services) -> Work:
         options = options_of(unit, said, seed=seed, tokens_left=context.tokens_left())
         strategy = make_strategy(said.strategy, model, options)
         thought = await strategy.work(question)(context, inputs)
-        return answered(thought, context, services, step.output_schema)
+        return answered(thought, context, step.output_schema)
 
     return work

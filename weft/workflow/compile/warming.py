@@ -7,15 +7,13 @@ from weft.core.ports import ModelRequest, Sampling, Warmable
 from weft.core.values import Message
 from weft.engine.node import Inputs, Node, NodeContext, Policy, Skip
 from weft.workflow.compile.names import Names
-from weft.workflow.compile.services import Services
+from weft.workflow.compile.services import services_of
 from weft.workflow.document.leaves import ModelNode
 from weft.workflow.expressions import Template, template
 from weft.workflow.unit import Unit
 
 
-def warming(
-    node: NodeId, step: ModelNode, names: Names, unit: Unit, services: Services
-) -> Node | None:
+def warming(node: NodeId, step: ModelNode, names: Names, unit: Unit) -> Node | None:
     """A node beside the model node `node`; None where nothing is known before the rest.
 
     It waits for what the system text and the prompt mention before the last of the nodes that they
@@ -32,7 +30,7 @@ def warming(
     used = sorted(known.names | system.names)
 
     async def work(context: NodeContext, inputs: Inputs) -> Skip | None:
-        client = services.models.client(unit, step.model)
+        client = services_of(context).models.client(unit, step.model)
         messages = [Message("user", known.text_for(inputs))]
         if step.system is not None:
             messages.insert(0, Message("system", system.text_for(inputs)))

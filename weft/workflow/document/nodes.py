@@ -147,6 +147,3 @@ Body = Annotated[
     Discriminator(_body_kind),
 ]
 """The inside of a map, a loop or a case: one node, or a block of several."""
-
-for _model in (Block, MapNode, BranchNode, LoopNode):
-    _model.model_rebuild()

@@ -28,9 +28,12 @@ RESERVED = frozenset(
 """Words with a meaning of their own inside expressions, or bound in bodies."""
 
 
-def free_name(wanted: str, taken: Container[str]) -> str:
-    """`wanted`, with a number behind it if that is taken or reserved."""
-    name, number = wanted, 1
+def free_name(wanted: str, taken: Container[str], number: int = 1) -> str:
+    """`wanted`, with a number behind it if that is taken or reserved.
+
+    `number`: all up to it are known to be taken; 1 is `wanted` itself.
+    """
+    name = wanted if number == 1 else f"{wanted}_{number}"
     while name in taken or name in RESERVED:
         number += 1
         name = f"{wanted}_{number}"
@@ -42,6 +45,7 @@ class Part(BaseModel):
 
     model_config = ConfigDict(
         frozen=True,
+        defer_build=True,  # most programs need few of the parts alone
         extra="forbid",
         strict=True,
         validate_by_name=False,

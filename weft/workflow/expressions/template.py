@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Any, Final, Literal
+from weakref import WeakValueDictionary
 
 from jinja2 import Template as JinjaTemplate
 from jinja2 import nodes
@@ -32,7 +33,7 @@ _VALUE = "__value__"
 _OPENERS = ("{{", "{%", "{#")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Template:
     """A parsed template. Immutable; may be rendered from many tasks at once."""
 
@@ -104,7 +105,17 @@ class Template:
 
 @lru_cache(maxsize=4096)
 def template(text: str) -> Template:
-    """Parse `text`. Raises: `BadExpression`."""
+    """Parse `text`, unless that was done and somebody has it. Raises: `BadExpression`."""
+    known = _ALIVE.get(text)
+    if known is None:
+        known = _ALIVE[text] = _parsed(text)
+    return known
+
+
+_ALIVE: Final[WeakValueDictionary[str, Template]] = WeakValueDictionary()
+
+
+def _parsed(text: str) -> Template:
     if not any(opener in text for opener in _OPENERS):
         return Template(text, "literal")
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from weft.agents.tools import Tool
 from weft.core.budget import Budget
@@ -21,7 +21,7 @@ from weft.workflow.flow.arguments import Function, alternative, by_name, split, 
 from weft.workflow.flow.handle import Expression, Handle, source_of
 from weft.workflow.flow.level import Level, parameters
 from weft.workflow.flow.naming import assigned_name
-from weft.workflow.flow.references import reference_to
+from weft.workflow.flow.references import References
 from weft.workflow.flow.schemas import schema_of
 from weft.workflow.flow.values import document_value
 from weft.workflow.unit import ONLY_PYTHON, Unit
@@ -30,7 +30,7 @@ JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 Condition = str | Expression
 Test = Condition | Callable[[Handle], object]
 
-_NODES: TypeAdapter[NodeSpec] = TypeAdapter(NodeSpec)
+_NODES: TypeAdapter[NodeSpec] = TypeAdapter(NodeSpec, config=ConfigDict(defer_build=True))
 _MODEL_FIELDS: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed")
 _MODEL_FIELDS += ("decode", "samples", "warm", "tool_choice", "allow_empty")
 
@@ -72,6 +72,7 @@ class Builder(ABC):
         self._functions: dict[str, Function] = {}
         self._clients: dict[str, ModelClient] = {}
         self._flows: dict[str, Unit] = {}
+        self._references = References(folder, self._functions)
 
     # -- calls ---------------------------------------------------------------------------------
 
@@ -376,10 +377,7 @@ class Builder(ABC):
     def _reference(self, function: str | Function, *, as_tool: bool = False) -> str:
         if isinstance(function, str):
             return function
-        folder = None if as_tool and not isinstance(function, Tool) else self._folder
-        reference = reference_to(function, folder, self._functions)
-        self._functions[reference] = function
-        return reference
+        return self._references.of(function, as_tool and not isinstance(function, Tool))
 
 
 def _name(handle: object) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pydantic import ValidationError
 
@@ -15,6 +15,7 @@ from weft.core.events import Event, HumanAsked
 from weft.core.ports import ModelClient, ToolRunner
 from weft.engine.cassette import Confirmation
 from weft.workflow.check.references import check_references
+from weft.workflow.checked import check_connected, check_unit
 from weft.workflow.document import Document, NodeSpec
 from weft.workflow.document.declarations import InputSpec
 from weft.workflow.document.defects import first_defect
@@ -29,15 +30,15 @@ from weft.workflow.flow.values import document_value
 from weft.workflow.inputs import coerce_inputs
 from weft.workflow.journals import open_journal
 from weft.workflow.loader import load_text, load_unit
-from weft.workflow.mermaid import mermaid
 from weft.workflow.portable import check_portable
 from weft.workflow.result import FlowResult
-from weft.workflow.run import FlowRun, check_connected, check_unit
+from weft.workflow.run import FlowRun
 from weft.workflow.run_settings import RunSettings
-from weft.workflow.runs.resume import resumed, take
 from weft.workflow.toolset import Toolset
 from weft.workflow.unit import ONLY_PYTHON, Origin, Unit, node_name
-from weft.workflow.view import GraphView, graph_view
+
+if TYPE_CHECKING:
+    from weft.workflow.view import GraphView
 
 _logger = logging.getLogger("weft")
 
@@ -96,7 +97,7 @@ class Flow(Builder):
         flow._level.nodes = dict(document.nodes)
         flow._level.bound = set(document.inputs)
         flow._outputs = dict(document.outputs)
-        flow._functions = dict(unit.functions)
+        flow._functions.update(unit.functions)
         flow._clients = dict(unit.clients)
         flow._flows = dict(unit.includes)
         flow._origin, flow._root, flow._unit = unit.origin, unit.root, unit
@@ -258,6 +259,8 @@ class Flow(Builder):
 
         Raises: `BuildError`, `UnknownReference`, `RunBusy`, `WorkflowChanged`, `StoreError`.
         """
+        from weft.workflow.runs.resume import resumed, take
+
         own = None if settings.get("journal") is not None else open_journal()
         journal = settings.get("journal") or own
         assert journal is not None
@@ -300,10 +303,14 @@ class Flow(Builder):
 
     def graph_view(self) -> GraphView:
         """The graph for drawing: nodes and lines, bodies as groups inside nodes."""
+        from weft.workflow.view import graph_view
+
         return graph_view(self.document)
 
     def mermaid(self) -> str:
         """The graph as a Mermaid flowchart."""
+        from weft.workflow.mermaid import mermaid
+
         return mermaid(self.graph_view())
 
     # -- inside --------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ class Level:
         self.outer = outer
         self.bound = set(bound)
         self.nodes: dict[str, Step] = {}
+        self._numbers: dict[str, int] = {}
 
     def __contains__(self, name: object) -> bool:
         here = name in self.nodes or name in self.bound
@@ -28,10 +29,20 @@ class Level:
     def claim(self, asked: str | None, otherwise: str) -> str:
         """A name for a new node: as asked, or like `otherwise`. Raises: `DuplicateName`."""
         if asked is None:
-            return free_name(otherwise, self)
+            name = free_name(otherwise, self, self.number(otherwise))
+            if name != otherwise:
+                self._numbers[otherwise] = int(name.rpartition("_")[2])
+            return name
         if asked in self:
             raise DuplicateName(f"`{asked}` is taken", hint="give another `name=`")
         return asked
+
+    def number(self, wanted: str) -> int:
+        """Up to which number names like this one are taken: no node ever leaves its level."""
+        known = self._numbers.get(wanted)
+        if known is None:
+            return 1 if self.outer is None else self.outer.number(wanted)
+        return known
 
     def body(self, result: object, to_value: Callable[[object], Any]) -> Body:
         """What was written here, as the body of a node; `result` is what it comes to."""

@@ -12,6 +12,25 @@ from weft.agents.tools import Tool
 from weft.workflow.unit import ONLY_PYTHON
 
 
+class References:
+    """The references of one program, each found once; adds to `functions` what they stand for."""
+
+    def __init__(self, folder: Path, functions: dict[str, Callable[..., Any]]) -> None:
+        self._folder = folder
+        self._functions = functions
+        self._known: dict[tuple[int, bool], tuple[Callable[..., Any], str]] = {}  # keeps them alive
+
+    def of(self, function: Callable[..., Any], here_only: bool = False) -> str:
+        """A reference to `function`; with `here_only` one that works in this process only."""
+        key = id(function), here_only
+        if key not in self._known:
+            folder = None if here_only else self._folder
+            self._known[key] = function, reference_to(function, folder, self._functions)
+        _, reference = self._known[key]
+        self._functions[reference] = function
+        return reference
+
+
 def reference_to(
     function: Callable[..., Any], folder: Path | None, known: Mapping[str, Callable[..., Any]]
 ) -> str:

@@ -93,6 +93,11 @@ class PostgresJournal:
         no = self._open().transact(write)
         return self._hold(Lease(header.run, no, 1, 0, Progress()))
 
+    def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
+        query = "SELECT id FROM weft_runs WHERE id = ANY(%s)"
+        found = self._open().transact(lambda db: db.execute(query, (list(runs),)).fetchall())
+        return frozenset(RunId(run) for (run,) in found)
+
     def claim(self, run: RunId) -> Claim:
         if run in self._leases:  # also where the lease has ended meanwhile
             raise busy(run, self._connections.client)

@@ -10,7 +10,7 @@ from weft.core.events import RunStatus
 from weft.engine import RunResult
 from weft.workflow.document import Document
 from weft.workflow.loader import load_texts
-from weft.workflow.result import FlowResult, flow_result
+from weft.workflow.result import FlowResult, flow_result, output_templates
 from weft.workflow.runs.sources import texts_in
 from weft.workflow.runs.story import Story
 from weft.workflow.secrets import recorded_sources
@@ -31,7 +31,7 @@ def result_of(story: Story) -> FlowResult:
     )
     document = recorded_document(story)
     if document is not None:
-        return flow_result(document, story.header.inputs, result)
+        return flow_result(output_templates(document), story.header.inputs, result)
     values: dict[str, Any] = {
         node: outcome.value for node, outcome in story.outcomes.items() if "/" not in node
     }

@@ -74,11 +74,17 @@ def sources_of(unit: Unit, digests: SourceDigests) -> dict[str, str]:
     The files and functions that its nodes take code and data from are there too, as `sha256:` and a
     digest; functions as `tools.py:name`, `package.module:name` or `python/FLOW:name`.
     """
+    for included in unit.everything():
+        for step in included.document.nodes.values():
+            identity_of(step, included, digests)
+    return source_texts(unit, digests)
+
+
+def source_texts(unit: Unit, digests: SourceDigests) -> dict[str, str]:
+    """As `sources_of`, of files and functions those that `digests` were asked for."""
     texts: dict[str, str] = {}
     for included in unit.everything():
         texts[_free(_place(included, unit.root), texts)] = _text(included)
-        for step in included.document.nodes.values():
-            identity_of(step, included, digests)
     for name, digest in sorted(digests.found.items()):
         if digest is not None:
             texts[name] = CODE + digest

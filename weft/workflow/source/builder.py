@@ -13,7 +13,7 @@ from weft.workflow.source.scalars import joined, resolve
 from weft.workflow.source.tree import Mapping, Scalar, Sequence, Tree, walk
 
 MAX_DEPTH = 60
-MAX_VALUES = 20_000
+MAX_VALUES = 100_000
 _TOO_MANY = "split the workflow into several files; unfolded aliases count as well"
 
 

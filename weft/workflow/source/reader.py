@@ -28,7 +28,7 @@ from weft.workflow.source.builder import Builder
 from weft.workflow.source.place import Place, Source
 from weft.workflow.source.tree import Tree
 
-MAX_BYTES = 1_000_000
+MAX_BYTES = 4_000_000
 
 
 def read_file(path: FilePath) -> tuple[Source, Tree]:

@@ -49,10 +49,10 @@ def object_digest(function: Callable[..., Any]) -> str | None:
     package, module = found
     assert module.file is not None
     assert isinstance(function, FunctionType)
-    source = parsed(module.file)
-    nested = [] if source is None else list(_chains(source.tree, function))
     if "<" not in function.__qualname__ and "." not in function.__qualname__:
         return function_digest(module.file if package.folder else module.name, function.__name__)
+    source = parsed(module.file)
+    nested = [] if source is None else list(_chains(source.tree, function))
     reach = Reach(package)
     texts = [_closure(reach, module, chain) for chain in nested]
     return _hashed([texts, reach.content()]) if texts else None

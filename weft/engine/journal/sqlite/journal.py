@@ -102,6 +102,10 @@ class SqliteJournal:
             self._held[header.run] = Held(no, 0, Progress(), lock, once)
         return Claimed(partial(self._let_go, header.run, lock))
 
+    def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
+        with self._using() as tables:
+            return tables.taken(runs)
+
     def claim(self, run: RunId) -> Claim:
         with self._writing() as tables:
             lock = self._locked(run, tables.row_of(run).no)

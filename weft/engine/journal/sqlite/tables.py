@@ -47,6 +47,12 @@ class SqliteTables(Tables):
         found = self.db.execute(f"{_ROW} WHERE id = ?", (run,)).fetchone()
         return None if found is None else Row(*found)
 
+    def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
+        """Those of some ids that there are runs of."""
+        places = ",".join("?" * len(runs))
+        query = f"SELECT id FROM runs WHERE id IN ({places})"  # noqa: S608 - question marks
+        return frozenset(run for (run,) in self.db.execute(query, tuple(runs)))
+
     def has_number(self, no: int) -> bool:
         """Whether a run has this number."""
         return self.db.execute("SELECT 1 FROM runs WHERE no = ?", (no,)).fetchone() is not None

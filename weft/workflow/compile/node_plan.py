@@ -1,0 +1,202 @@
+"""What is the same for all instances of a node of a document, in all runs: found once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weft.engine import kinds
+from weft.engine.node import Cache, Inputs, Node, NodeContext, Policy, Skip, Work
+from weft.workflow.compile import function
+from weft.workflow.compile.identity import Digests, cache_of, identity_of
+from weft.workflow.compile.names import Names
+from weft.workflow.compile.policy import policy_of, retry_of
+from weft.workflow.document import Block, Step
+from weft.workflow.document.leaves import (
+    AskNode,
+    CallNode,
+    JoinNode,
+    ModelNode,
+    ReduceNode,
+    ToolNode,
+    ValueNode,
+)
+from weft.workflow.document.nodes import MapNode
+from weft.workflow.document.walk import bodies, walk
+from weft.workflow.expressions import ValueTemplate, template, value_template
+from weft.workflow.unit import Unit
+from weft.workflow.uses import inner_names, names_of, uses, uses_of
+
+Resources = Mapping[tuple[Unit, str], str | None]
+"""The class of slots that a call of each tool takes, by how a unit writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """What a node needs and does.
+
+    `used` are the names that its work needs; `streamed` is the one whose items a map can take one
+    by one, and `whole` the names that it needs apart from that. `work` and `policy` are those of
+    every instance; None where they depend on the place of the instance.
+    """
+
+    used: tuple[str, ...]
+    streamed: str | None
+    whole: frozenset[str]
+    cache: Cache | None
+    identity: str
+    kind: str
+    resource: str | None
+    work: Work | None
+    policy: Policy | None
+
+
+class NodePlans:
+    """The plans of the nodes of one document. `digests`: None leaves nodes without identities."""
+
+    def __init__(
+        self, unit: Unit, resources: Resources, digests: Digests | None, cached: Digests
+    ) -> None:
+        self._unit = unit
+        self._resources = resources
+        self._digests = digests
+        self._cached = cached
+        self._plans: dict[int, NodePlan] = {}  # the document, which `unit` keeps, has the nodes
+
+    def of(self, step: Step) -> NodePlan:
+        """The plan of a node of the document."""
+        plan = self._plans.get(id(step))
+        if plan is None:
+            plan = self._plans[id(step)] = self._plan(step)
+        return plan
+
+    def _plan(self, step: Step) -> NodePlan:
+        unit, digests = self._unit, self._digests
+        used = names_of(step)
+        if step.cache is not None:  # what the bodies take in is part of what the result depends on
+            used |= inner_names(step)
+        cache = cache_of(step, unit, self._cached)
+        work = self._work(step)
+        resource = self._resource(step)
+        return NodePlan(
+            tuple(sorted(used)),
+            _streamed(step),
+            names_of(step, besides="map"),
+            cache,
+            "" if digests is None else identity_of(step, unit, digests),
+            _kind(step),
+            resource,
+            None if work is None else guarded(step.when, work),
+            policy_of(step, Names(), resource, cache, _none) if is_shared(step) else None,
+        )
+
+    def _resource(self, step: Step) -> str | None:
+        if isinstance(step, ModelNode):
+            return step.model
+        if isinstance(step, ToolNode):
+            return self._resources[self._unit, step.tool]
+        return None
+
+    def _work(self, step: Step) -> Work | None:
+        """The work of a node without bodies; None where each instance has its own."""
+        unit = self._unit
+        match step:
+            case ToolNode() if step.alternatives:
+                from weft.workflow.compile import alternatives
+
+                return alternatives.tool(step, unit, lambda tool: self._resources[unit, tool])
+            case ToolNode():
+                return function.tool(step, unit)
+            case CallNode():
+                return function.call(step, unit)
+            case ReduceNode():
+                return function.reduce(step, unit)
+            case ModelNode():
+                return _asking(step, unit)
+            case AskNode():
+                return kinds.ask(template(step.ask).text_for, step.output_schema)
+            case ValueNode():
+                return value(value_template(step.value))
+            case _:
+                return None
+
+
+def is_shared(step: Step) -> bool:
+    """Whether all instances of a node may have one policy, and its join one stand-in.
+
+    A default that is a list or a mapping is made anew: what a run does to it is seen by no other.
+    """
+    if step.fallback or step.degrade:
+        return False
+    said = [step.default] if step.has_default else []
+    if isinstance(step, MapNode | JoinNode) and "otherwise" in step.model_fields_set:
+        said.append(step.otherwise)
+    parsed = [value_template(each) for each in said]
+    return not any(each.names or isinstance(each.tree, dict | list) for each in parsed)
+
+
+def mentioned(step: Step) -> frozenset[str]:
+    """All names in the templates of a node and of all that is inside it, wherever they lead."""
+    names: set[str] = set()
+    for _, inner in walk({"": step}):
+        names.update(*(use.template.names for use in uses(inner)))
+        for inside in bodies(inner):
+            if isinstance(inside.body, Block):
+                names.update(*(use.template.names for use in uses_of(inside.body.result)))
+    return frozenset(names)
+
+
+def guarded(condition: str | None, work: Work) -> Work:
+    """`work`, which is left out where the condition of its node does not hold."""
+    if condition is None:
+        return work
+    test = template(condition)
+
+    async def run(context: NodeContext, inputs: Inputs) -> Any:
+        if not test.render(inputs):
+            return Skip(f"not {test.text.strip()}")
+        return await work(context, inputs)
+
+    return run
+
+
+def value(said: ValueTemplate) -> Work:
+    """A work that computes a value of others."""
+
+    async def work(_: NodeContext, inputs: Inputs) -> Any:
+        return said.render(inputs)
+
+    return work
+
+
+def _streamed(step: Step) -> str | None:
+    if not isinstance(step, MapNode) or not isinstance(step.over, str):
+        return None
+    path = template(step.over).path
+    return path.name if path is not None and not path.path else None
+
+
+def _asking(step: ModelNode, unit: Unit) -> Work:
+    if step.think is not None:
+        from weft.workflow.compile.thinking import think
+
+        return think(step, unit)
+    if step.agent is not None:
+        from weft.workflow.compile.acting import act
+
+        return act(step, unit)
+    from weft.workflow.compile.model import model
+
+    return model(step, unit, retry_of(step.retry))
+
+
+def _kind(step: Step) -> str:
+    """What people are told that a node is."""
+    if isinstance(step, ModelNode):
+        return "think" if step.think else "agent" if step.agent else step.kind
+    return step.kind
+
+
+def _none(name: str) -> Node:
+    raise AssertionError(name)
