@@ -16,7 +16,8 @@ from weft.cli.main import app
 from weft.pytest_plugin import Replaying
 from weft.workflow.runs.cassette_file import write_cassette
 
-TEXT = (Path(__file__).parents[2] / "docs" / "durability.md").read_text("utf-8")
+PAGE = Path(__file__).parents[2] / "docs" / "durability.md"
+TEXT = re.sub(r"<!--.*?-->", "", PAGE.read_text("utf-8"), flags=re.DOTALL)
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
 
 
