@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 Dtype: TypeAlias = Literal["auto", "float32", "bfloat16"]
-Quantization: TypeAlias = Literal["auto", "none", "int4"]
+Quantization: TypeAlias = Literal["auto", "none", "int8", "int4"]
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
     """dtype: `auto` is bfloat16 where the machine computes in it, else float32.
-    quantization: `int4` keeps the weights of the layers in 4 bits, by groups of 32 inputs, and
-    those of the head in 8, on a CPU that has kernels for it; `none` computes in `dtype`. `auto` is
-    `int4` for weights that have at most 16 levels in each group already, as a file of 4 bits does.
+    quantization: on a CPU with kernels for it, `int4` keeps the weights of the layers in 4 bits, by
+    groups of 32 inputs, and those of the head in 8; `int8` keeps all in 8 bits and quantises what
+    they are multiplied with, which is the fastest for many rows; `none` computes in `dtype`.
+    `auto` is `int4` for weights that have at most 16 levels in each group already, as those of a
+    file of 4 bits do, else `none`.
     threads: None leaves one core to the rest of the program (see `cores`).
     max_context_tokens: prompt and answer together; at most what the model was trained for, which
     is what None stands for.

@@ -38,11 +38,17 @@ class Int4Linear(nn.Module):  # type: ignore[misc]
 class Int8Linear(nn.Module):  # type: ignore[misc]
     """Weights in 8 bits, a scale for each output; rows are quantised as they come, each by itself.
 
-    Sums are whole numbers. weight: [out, in], bias: [out] or None. Returns float32.
+    Sums are whole numbers. weight: [out, in], bias: [out] or None; `dtype` is of what it returns.
     """
 
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
+    def __init__(
+        self,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        dtype: torch.dtype = torch.bfloat16,
+    ) -> None:
         super().__init__()
+        self._dtype = dtype
         rows = weight.detach().float()
         self._scales = rows.abs().amax(dim=1).clamp_(min=1e-12) / 127
         levels = (rows / self._scales[:, None]).round_().to(torch.int8)
@@ -59,7 +65,7 @@ class Int8Linear(nn.Module):  # type: ignore[misc]
             levels, 1.0, 128, self._weight, self._scales, self._zeros, None, 1.0, 0,
             torch.float32, "none", [], "",
         )  # fmt: skip
-        y = whole.mul_(scale)
+        y = whole.mul_(scale).to(self._dtype)
         return y if self._bias is None else y + self._bias
 
 
