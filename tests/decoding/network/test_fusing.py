@@ -17,6 +17,7 @@ from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
 from weft.decoding.network.packing import Span
 from weft.decoding.network.quantized_linear import Int4Linear, quantize
+from weft.decoding.speculative.budget.here import _name
 
 TOKENS = [5, 9, 13, 200, 3, 77, 31, 8]
 
@@ -110,7 +111,14 @@ def test_auto_goes_by_the_weights(wide: Path, four_bits: Path) -> None:
     }
     assert Int4Linear not in kinds[wide]
     assert kinds[four_bits] == {Int4Linear}
+    few = Network.load(four_bits, auto)
     whole = Network.load(four_bits, replace(auto, quantization="none"))
+    assert (few.quantization, few.share(2).quantization, whole.quantization) == (
+        "int4",
+        "int4",
+        "none",
+    )
+    assert _name(few) != _name(whole)  # what their passes take is remembered apart
     assert Int4Linear not in {type(layer._down) for layer in layers(whole)}
     exact = Network.load(four_bits, replace(auto, dtype="float32"))
     assert Int4Linear not in {type(layer._down) for layer in layers(exact)}

@@ -15,6 +15,7 @@ from torch.nn.functional import layer_norm, silu
 
 from weft.decoding.network.attention import attend_rows
 from weft.decoding.network.cache import KvCache
+from weft.decoding.network.options import Quantization
 from weft.decoding.network.packing import Step
 
 if TYPE_CHECKING:
@@ -82,11 +83,20 @@ class RmsNorm:
 class FusedLayer(nn.Module):  # type: ignore[misc]
     """Computes what the layer of transformers does that it is made from. Inference only.
 
-    `number` is the layer's in the whole model; `make` lays a weight and a bias out.
+    `number` is the layer's in the whole model; `make` lays a weight and a bias out, in
+    `quantization`.
     """
 
-    def __init__(self, layer: nn.Module, number: int, kv_heads: int, make: LinearMaker) -> None:
+    def __init__(
+        self,
+        layer: nn.Module,
+        number: int,
+        kv_heads: int,
+        make: LinearMaker,
+        quantization: Quantization,
+    ) -> None:
         super().__init__()
+        self.quantization = quantization
         attention, mlp = layer.self_attn, layer.mlp
         self.number = number
         self._kv_heads = kv_heads

@@ -40,7 +40,7 @@ def fuse(model: PreTrainedModel, options: NetworkOptions) -> None:
     bits = _bits(layers, options.quantization)
     kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     for number, layer in enumerate(layers):
-        layers[number] = FusedLayer(layer, number, kv_heads, _MAKERS[bits])
+        layers[number] = FusedLayer(layer, number, kv_heads, _MAKERS[bits], bits)
     head = model.get_output_embeddings()
     if bits != "none" and type(head) is nn.Linear and not _lacking("int8", (head,)):
         model.set_output_embeddings(Int8Linear(head.weight, head.bias, torch.float32))

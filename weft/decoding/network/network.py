@@ -25,7 +25,7 @@ from weft.decoding.network.fused_layer import FusedLayer
 from weft.decoding.network.fusing import fuse
 from weft.decoding.network.layers import find_layers, some_layers, watch
 from weft.decoding.network.loading import LOADING, folder_of, load_weights
-from weft.decoding.network.options import NetworkOptions
+from weft.decoding.network.options import NetworkOptions, Quantization
 from weft.decoding.network.packed_linear import pack_linears
 from weft.decoding.network.packing import Span, Step, pack
 
@@ -61,7 +61,8 @@ class Reading:
 class Network:
     """A decoder-only transformer with full attention, and the cache its rows share.
 
-    `path` is the folder it was read from, if it was. Not safe to use from two threads at once.
+    `path` is the folder it was read from, if it was; `quantization` is how its weights are kept.
+    Not safe to use from two threads at once.
     """
 
     def __init__(self, model: PreTrainedModel, options: NetworkOptions, first: int = 0) -> None:
@@ -82,8 +83,10 @@ class Network:
         self._first = first
         self._rotary: Rotary | None = None
         self._decoder = find_layers(model, self.layers)
+        self.quantization: Quantization = "none"
         self._fused: FusedDecoder | None = None
         if self._decoder is not None and isinstance(self._decoder[0], FusedLayer):
+            self.quantization = self._decoder[0].quantization
             self._fused = FusedDecoder(model, self._decoder, self._heads, self._kv_heads)
         elif self._decoder is not None:
             watch(model, self._decoder)
