@@ -45,43 +45,35 @@ def attend(
     keys[step.slots, :, step.columns] = key[0].transpose(0, 1)
     values[step.slots, :, step.columns] = value[0].transpose(0, 1)
     rows = query[0].transpose(0, 1).unflatten(1, (keys.shape[1], -1))
-    return attend_rows(step, rows, keys, values, scaling).unflatten(1, (-1, keys.shape[3]))[
-        None
-    ], None
-
-
-def attend_rows(
-    step: Step,
-    query: torch.Tensor,
-    keys: torch.Tensor,
-    values: torch.Tensor,
-    scaling: float | None,
-) -> torch.Tensor:
-    """What the tokens of a step see in their rows, whose new keys and values are written already.
-
-    query: [tokens, kv_heads, heads / kv_heads, head_dim]; keys, values: [slots, kv_heads, columns,
-    head_dim]. Returns [tokens, heads * head_dim].
-    """
-    parts = [_attend(group, query, keys, values, scaling) for group in step.groups]
+    parts = [
+        attend_group(
+            group,
+            rows,
+            keys[group.low : group.high, :, : group.columns],
+            values[group.low : group.high, :, : group.columns],
+            scaling,
+        )
+        for group in step.groups
+    ]
     if step.looking is not None:
-        by_head = query.flatten(1, 2).transpose(0, 1)
-        parts.append(step.looking.attend(by_head, keys, values, scaling).flatten(1))
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+        parts.append(step.looking.attend(query[0], keys, values, scaling).flatten(1))
+    found = parts[0] if len(parts) == 1 else torch.cat(parts)
+    return found.unflatten(1, (-1, keys.shape[3]))[None], None
 
 
-def _attend(
+def attend_group(
     group: Group,
     query: torch.Tensor,
     keys: torch.Tensor,
     values: torch.Tensor,
     scaling: float | None,
 ) -> torch.Tensor:
-    """One group's output: [tokens, heads * head_dim].
+    """What one group's tokens see: [tokens, heads * head_dim].
 
-    Query heads that share a key head are laid side by side as queries, so that no key is repeated.
+    query: all tokens of the step, [tokens, kv_heads, heads / kv_heads, head_dim]; keys, values: of
+    the group's slots and columns, [slots, kv_heads, columns, head_dim]. Query heads that share a
+    key head are laid side by side as queries, so that no key is repeated.
     """
-    keys = keys[group.low : group.high, :, : group.columns]
-    values = values[group.low : group.high, :, : group.columns]
     slots, kv_heads, _, width = keys.shape
     queries, tokens = query[group.first : group.last], group.last - group.first
     if tokens == slots:

@@ -6,10 +6,13 @@ Each row owns one slot and fills its columns from the left, so rows come and go 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import torch
 
 from weft.decoding.concurrent.rotary import Turns, turn
+
+Windows: TypeAlias = tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]
 
 
 class KvCache:
@@ -42,6 +45,14 @@ class KvCache:
     def halves(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """One layer's keys and values: [slots, kv_heads, columns, head_dim] each."""
         return self._halves[layer - self._first]
+
+    def windows(self, low: int, high: int, columns: int) -> Windows:
+        """Keys and values of slots `low:high` and the first `columns`, of all layers at once.
+
+        By layer views of [slots, kv_heads, columns, head_dim], which see what is written later.
+        """
+        keys, values = self._buffer[:, low:high, :columns].transpose(2, 4).unbind(3)
+        return keys.unbind(), values.unbind()
 
     def reserve(self, slots: int, columns: int) -> None:
         """Make room for `slots` rows of `columns` tokens, keeping what is there.

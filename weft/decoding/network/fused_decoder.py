@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from weft.decoding.network.cache import KvCache
-from weft.decoding.network.fused_layer import FusedLayer, RmsNorm, angles
+from weft.decoding.network.fused_layer import FusedLayer, PassState, RmsNorm, angles
 from weft.decoding.network.packing import Step
 from weft.decoding.network.write import Write
 
@@ -32,14 +32,12 @@ class FusedDecoder:
     def logits(self, step: Step, cache: KvCache) -> torch.Tensor:
         """float32 [wanted, vocabulary]; what the step's taps see is put into `step.hidden`."""
         hidden = self._embedding(step.token_ids)
-        cos, sin = self._rotary(hidden[None], position_ids=step.positions[None])
-        turns = angles(cos[0], sin[0], self._heads, self._kv_heads)
-        places = cache.places(step.slots, step.columns)
+        way = self._state(step, cache, hidden)
         looks = bool(step.taps or step.written)
         for layer in self._layers:
             if looks:
                 hidden = enter(step, layer.number, hidden)
-            hidden = layer(hidden, turns, step, cache, places)
+            hidden = layer.forward(hidden, way)
             if -layer.number - 1 in step.taps:
                 step.hidden[-layer.number - 1] = hidden
         if len(self._layers) in step.taps:
@@ -48,6 +46,17 @@ class FusedDecoder:
             return hidden.new_zeros(0, self._vocabulary, dtype=torch.float32)
         logits: torch.Tensor = self._head(self._norm(hidden[step.wanted]))
         return logits.float()
+
+    def _state(self, step: Step, cache: KvCache, hidden: torch.Tensor) -> PassState:
+        cos, sin = self._rotary(hidden[None], position_ids=step.positions[None])
+        return PassState(
+            step,
+            cache,
+            *angles(cos[0], sin[0], self._heads, self._kv_heads),
+            cache.places(step.slots, step.columns),
+            tuple(cache.windows(group.low, group.high, group.columns) for group in step.groups),
+            self._layers[0].number,
+        )
 
 
 def enter(step: Step, number: int, hidden: torch.Tensor) -> torch.Tensor:

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 from torch.nn.functional import layer_norm, silu
 
-from weft.decoding.network.attention import attend_rows
-from weft.decoding.network.cache import KvCache
+from weft.decoding.network.attention import attend_group
+from weft.decoding.network.cache import KvCache, Windows
 from weft.decoding.network.options import Quantization
 from weft.decoding.network.packing import Step
 
@@ -27,18 +27,30 @@ _PARTS = frozenset({"self_attn", "mlp", "input_layernorm", "post_attention_layer
 
 
 @dataclass(frozen=True, slots=True)
-class Angles:
-    """How far the heads of one pass turn, each [tokens, heads + 2 * kv_heads, head_dim].
+class PassState:
+    """What all layers of one pass share.
 
-    The sines have the sign of what they multiply; values do not turn.
+    cos, sin: how far heads turn, [tokens, heads + 2 * kv_heads, head_dim]; values do not, and sines
+    have the sign of what they multiply. `windows` are the keys and values that each group of the
+    step sees, `places` where its tokens are written; `first` is the number of the first layer.
     """
 
+    step: Step
+    cache: KvCache
     cos: torch.Tensor
     sin: torch.Tensor
+    places: torch.Tensor
+    windows: tuple[Windows, ...]
+    first: int
 
 
-def angles(cos: torch.Tensor, sin: torch.Tensor, heads: int, kv_heads: int) -> Angles:
-    """cos, sin: [tokens, head_dim], of rotary positions whose halves turn against each other."""
+def angles(
+    cos: torch.Tensor, sin: torch.Tensor, heads: int, kv_heads: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """cos, sin: [tokens, head_dim], of rotary positions whose halves turn against each other.
+
+    Returns those of `PassState`.
+    """
     tokens, width = cos.shape
     all_cos = cos.new_ones(tokens, heads + 2 * kv_heads, width)
     all_sin = sin.new_zeros(tokens, heads + 2 * kv_heads, width)
@@ -46,7 +58,7 @@ def angles(cos: torch.Tensor, sin: torch.Tensor, heads: int, kv_heads: int) -> A
     all_cos[:, :turning] = cos[:, None]
     all_sin[:, :turning, : width // 2] = -sin[:, None, : width // 2]
     all_sin[:, :turning, width // 2 :] = sin[:, None, width // 2 :]
-    return Angles(all_cos, all_sin)
+    return all_cos, all_sin
 
 
 def can_fuse(model: PreTrainedModel, layers: nn.ModuleList | None) -> bool:
@@ -109,21 +121,34 @@ class FusedLayer(nn.Module):  # type: ignore[misc]
         self._gate_up = make(*_joined(mlp.gate_proj, mlp.up_proj))
         self._down = make(*_joined(mlp.down_proj))
 
-    def forward(
-        self, hidden: torch.Tensor, turns: Angles, step: Step, cache: KvCache, places: torch.Tensor
-    ) -> torch.Tensor:
-        """hidden: [tokens, width] -> [tokens, width]. Writes their keys and values to `places`."""
-        joined = self._qkv(self._before_attention(hidden))
+    def forward(self, hidden: torch.Tensor, way: PassState) -> torch.Tensor:
+        """hidden: [tokens, width] -> [tokens, width]. Writes their keys and values to the cache.
+
+        Parts are called by `forward`: what else a call of a module does takes longer than it.
+        """
+        joined = self._qkv.forward(self._before_attention(hidden))
         rows = joined.view(len(joined), -1, self._head_dim)
-        turned = torch.addcmul(rows * turns.cos, rows.roll(self._head_dim // 2, -1), turns.sin)
+        turned = torch.addcmul(rows * way.cos, rows.roll(self._head_dim // 2, -1), way.sin)
         heads = rows.shape[1] - 2 * self._kv_heads
-        cache.write(self.number, places, turned[:, heads:].flatten(1))
+        way.cache.write(self.number, way.places, turned[:, heads:].flatten(1))
         query = turned[:, :heads].unflatten(1, (self._kv_heads, -1))
-        keys, values = cache.halves(self.number)
-        found = attend_rows(step, query, keys, values, self._scaling)
-        hidden = hidden + self._out(found)
-        gate, up = self._gate_up(self._before_mlp(hidden)).chunk(2, -1)
-        return hidden + self._down(silu(gate).mul_(up))
+        hidden = hidden + self._out.forward(self._attend(query, way))
+        gate, up = self._gate_up.forward(self._before_mlp(hidden)).chunk(2, -1)
+        return hidden + self._down.forward(silu(gate).mul_(up))
+
+    def _attend(self, query: torch.Tensor, way: PassState) -> torch.Tensor:
+        """query: [tokens, kv_heads, heads / kv_heads, head_dim] -> [tokens, heads * head_dim]"""
+        at = self.number - way.first
+        parts = [
+            attend_group(group, query, keys[at], values[at], self._scaling)
+            for group, (keys, values) in zip(way.step.groups, way.windows, strict=True)
+        ]
+        looking = way.step.looking
+        if looking is not None:
+            by_head = query.flatten(1, 2).transpose(0, 1)
+            halves = way.cache.halves(self.number)
+            parts.append(looking.attend(by_head, *halves, self._scaling).flatten(1))
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _joined(*linears: nn.Linear) -> tuple[torch.Tensor, torch.Tensor | None]:
