@@ -49,9 +49,9 @@ class Int8Linear(nn.Module):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self._dtype = dtype
-        rows = weight.detach().float()
-        self._scales = rows.abs().amax(dim=1).clamp_(min=1e-12) / 127
-        levels = (rows / self._scales[:, None]).round_().to(torch.int8)
+        rows = weight.detach().to(torch.float32, copy=True)
+        self._scales = torch.maximum(rows.amax(dim=1), -rows.amin(dim=1)).clamp_(min=1e-12) / 127
+        levels = rows.div_(self._scales[:, None]).round_().to(torch.int8)
         self._weight = torch.ops.onednn.qlinear_prepack(levels, [8, levels.shape[1]])
         self._zeros = torch.zeros(len(levels), dtype=torch.int64)
         self._bias = bias
@@ -75,15 +75,15 @@ def quantize(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     The lowest and the highest of a group are levels of their own, so weights that were made from
     such groups (Q4_1 of GGUF) get the levels they were made from.
     """
-    grouped = weight.detach().float().reshape(len(weight), -1, GROUP)
+    grouped = weight.detach().to(torch.float32, copy=True).reshape(len(weight), -1, GROUP)
     low, scale = _range(grouped)
-    levels = grouped.sub_(low).div_(scale).round_().to(torch.int32)
+    levels = grouped.sub_(low - scale / 2).div_(scale).to(torch.int32).clamp_(max=_LEVELS)
     zeros = low + (_LEVELS + 1) / 2 * scale
     pairs = torch.cat([scale, zeros], dim=-1).transpose(0, 1).to(torch.bfloat16)
     return levels.reshape(weight.shape), pairs.contiguous()
 
 
-def is_quantized(weight: torch.Tensor, groups: int = 4096) -> bool:
+def is_quantized(weight: torch.Tensor, groups: int = 512) -> bool:
     """Whether the first groups of weights have 16 levels each, up to the rounding of bfloat16."""
     if weight.dim() != 2 or weight.shape[1] % GROUP:
         return False
