@@ -71,4 +71,4 @@ constraints: setup  ## rewrite constraints.txt from what is installed now
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' > constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-peers out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-llama out .mypy_cache .ruff_cache .pytest_cache .hypothesis

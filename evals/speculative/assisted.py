@@ -49,7 +49,7 @@ def rows(quick: bool) -> list[dict[str, Any]]:
     except ModelNotFound as error:
         raise Skipped(str(error)) from error
     torch.set_num_threads(model_threads())
-    own, peer = Model(path), _loaded(path)
+    own, peer = Model(path, dtype="float32"), _loaded(path)
     draft = _shortened(path)
     found: list[Row] = []
     for case in _CASES[:2] if quick else _CASES:

@@ -107,7 +107,7 @@ def _time_rows(path: Path, rounds: int) -> list[dict[str, Any]]:
 
 def _accepted_rows(path: Path, prompts: int, most_tokens: int) -> list[dict[str, Any]]:
     """Accepted tokens and the text, with drafts in exact order and in groups."""
-    model = Model(path)
+    model = Model(path, dtype="float32")
     chosen = [prompt for case in _CASES for prompt in _free(case, prompts)]
     found = []
     for case, layers in (("whole_self", None), (f"first_{SHORT_LAYERS}_layers", SHORT_LAYERS)):

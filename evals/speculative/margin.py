@@ -17,7 +17,7 @@ class Margin:
     """Reads texts anew with the plain model, alone."""
 
     def __init__(self, path: Path) -> None:
-        self._model = Model(path)
+        self._model = Model(path, dtype="float32")
 
     def between(
         self,

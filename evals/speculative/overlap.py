@@ -218,7 +218,7 @@ def _bars(axes: Any, title: str, intervals: Sequence[Interval]) -> None:
 
 def _made() -> tuple[Model, Mapping[str, Machine]]:
     try:
-        model = Model(locate(MODEL))
+        model = Model(locate(MODEL), dtype="float32")
     except ModelNotFound as missing:
         raise Skipped(str(missing)) from missing
     network = model.network

@@ -19,10 +19,10 @@ BATCH: Final = 8
 
 
 class Served:
-    """The local engine over the weights of a folder, in fp32. Close it."""
+    """The local engine over the weights of a folder, kept as a user's are. Close it."""
 
     def __init__(self, path: Path, device: str = "cpu") -> None:
-        options = LocalOptions(dtype="float32", device=device, max_batch=BATCH)
+        options = LocalOptions(device=device, max_batch=BATCH)
         self._model = LocalModel(path, options)
 
     async def answer(self, prompt: Prompt, decode: DecodeSpec, most_tokens: int) -> Taken:

@@ -16,7 +16,7 @@ from evals.speculative.cases.prompt import Prompt
 from evals.speculative.taken import Taken
 from weft.core.ports import ModelRequest
 from weft.decoding.network.network import Network
-from weft.decoding.network.options import NetworkOptions
+from weft.decoding.network.options import Dtype, NetworkOptions
 from weft.decoding.speculative.chance import Keyed
 from weft.decoding.speculative.draft import Draft
 from weft.decoding.speculative.drafter import Seen
@@ -52,10 +52,10 @@ def plainly() -> Method:
 
 
 class Model:
-    """The weights of a folder, in fp32."""
+    """The weights of a folder, kept as a user's are unless `dtype` says otherwise."""
 
-    def __init__(self, path: Path, device: str = "cpu") -> None:
-        self.network = Network.load(path, NetworkOptions(dtype="float32", device=device))
+    def __init__(self, path: Path, device: str = "cpu", dtype: Dtype = "auto") -> None:
+        self.network = Network.load(path, NetworkOptions(dtype=dtype, device=device))
         self._tokens = Tokens.read(path)
 
     def encoded(self, prompt: Prompt) -> list[int]:

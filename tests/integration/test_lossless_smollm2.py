@@ -49,6 +49,17 @@ def model() -> Iterator[LocalModel]:
     asyncio.run(model.aclose())
 
 
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[LocalModel]:
+    """As a workflow has it: weights in the 4 bits of their file."""
+    try:
+        model = LocalModel(MODEL, LocalOptions(dtype="bfloat16", threads=1))
+    except ModelNotFound as missing:
+        pytest.skip(str(missing))
+    yield model
+    asyncio.run(model.aclose())
+
+
 def requests(temperature: float, decode: DecodeSpec) -> list[ModelRequest]:
     return [
         ModelRequest(
@@ -95,3 +106,13 @@ def test_the_text_is_the_plain_one(model: LocalModel, name: str, temperature: fl
     for one in (alone, together):
         assert [c.token_ids for c in one] == [c.token_ids for c in plain]
         assert all(c.speculation is not None and c.speculation.fallback == "" for c in one)
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_chains_of_drafts_are_exact_in_four_bits(embedded: LocalModel, name: str) -> None:
+    plain = answers(embedded, requests(0.8, AUTOREGRESSIVE), 1)
+    alone = answers(embedded, requests(0.8, Lossless(name)), 1)
+    together = answers(embedded, requests(0.8, Lossless(name)), len(PROMPTS))
+    for one in (alone, together):
+        assert [c.token_ids for c in one] == [c.token_ids for c in plain]
+    assert any(c.speculation is not None and c.speculation.accepted for c in together)

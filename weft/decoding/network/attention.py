@@ -41,34 +41,48 @@ def attend(
     unsupported = [name for name in _UNSUPPORTED if options.get(name) is not None]
     if unsupported or step is None or cache is None:
         raise CapabilityError(f"a local model cannot have {unsupported or 'this attention'}")
-    keys, values = cache[module.layer_idx]
+    keys, values = cache.halves(module.layer_idx)
     keys[step.slots, :, step.columns] = key[0].transpose(0, 1)
     values[step.slots, :, step.columns] = value[0].transpose(0, 1)
-    parts = [_attend(group, query[0], keys, values, scaling) for group in step.groups]
+    rows = query[0].transpose(0, 1).unflatten(1, (keys.shape[1], -1))
+    parts = [
+        attend_group(
+            group,
+            rows,
+            keys[group.low : group.high, :, : group.columns],
+            values[group.low : group.high, :, : group.columns],
+            scaling,
+        )
+        for group in step.groups
+    ]
     if step.looking is not None:
-        parts.append(step.looking.attend(query[0], keys, values, scaling))
-    return torch.cat(parts)[None], None
+        parts.append(step.looking.attend(query[0], keys, values, scaling).flatten(1))
+    found = parts[0] if len(parts) == 1 else torch.cat(parts)
+    return found.unflatten(1, (-1, keys.shape[3]))[None], None
 
 
-def _attend(
+def attend_group(
     group: Group,
     query: torch.Tensor,
     keys: torch.Tensor,
     values: torch.Tensor,
     scaling: float | None,
 ) -> torch.Tensor:
-    """One group's output: [tokens, heads, head_dim].
+    """What one group's tokens see: [tokens, heads * head_dim].
 
-    Query heads that share a key head are laid side by side as queries, so that no key is repeated.
+    query: all tokens of the step, [tokens, kv_heads, heads / kv_heads, head_dim]; keys, values: of
+    the group's slots and columns, [slots, kv_heads, columns, head_dim]. Query heads that share a
+    key head are laid side by side as queries, so that no key is repeated.
     """
-    keys = keys[group.low : group.high, :, : group.columns]
-    values = values[group.low : group.high, :, : group.columns]
     slots, kv_heads, _, width = keys.shape
-    heads, tokens = len(query), group.last - group.first
-    shape = (kv_heads, heads // kv_heads, slots, tokens // slots, width)
-    queries = query[:, group.first : group.last].reshape(shape).permute(2, 0, 1, 3, 4)
+    queries, tokens = query[group.first : group.last], group.last - group.first
+    if tokens == slots:
+        found = scaled_dot_product_attention(queries, keys, values, group.mask, scale=scaling)
+        return found.reshape(tokens, -1)
+    each = tokens // slots
+    laid = queries.unflatten(0, (slots, each)).permute(0, 2, 3, 1, 4)
     found = scaled_dot_product_attention(
-        queries.reshape(slots, kv_heads, -1, width), keys, values, group.mask, scale=scaling
+        laid.reshape(slots, kv_heads, -1, width), keys, values, group.mask, scale=scaling
     )
-    apart = found.reshape(slots, kv_heads, heads // kv_heads, tokens // slots, width)
-    return apart.permute(0, 3, 1, 2, 4).reshape(tokens, heads, width)
+    apart = found.reshape(slots, kv_heads, -1, each, width)
+    return apart.permute(0, 3, 1, 2, 4).reshape(tokens, -1)

@@ -6,14 +6,19 @@ Each row owns one slot and fills its columns from the left, so rows come and go 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import torch
 
 from weft.decoding.concurrent.rotary import Turns, turn
 
+Windows: TypeAlias = tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]
+
 
 class KvCache:
-    """One buffer for all layers: [layers, 2, slots, kv_heads, columns, head_dim]; 2 is key, value.
+    """One buffer for all layers: [layers, slots, columns, 2, kv_heads, head_dim]; 2 is key, value.
+
+    So a token's keys and values lie side by side, and a pass writes all of a layer in one copy.
 
     Layers are called by their numbers in the whole model, of which the first here is `first`.
 
@@ -30,40 +35,60 @@ class KvCache:
         first: int = 0,
     ) -> None:
         self._first = first
-        shape = (layers, 2, 0, kv_heads, 0, head_dim)
-        self._buffer = torch.zeros(shape, dtype=dtype, device=device)
+        shape = (layers, 0, 0, 2, kv_heads, head_dim)
+        self._set(torch.zeros(shape, dtype=dtype, device=device))
 
     def __getitem__(self, layer: int) -> torch.Tensor:
         """One layer's view: [2, slots, kv_heads, columns, head_dim]."""
-        return self._buffer[layer - self._first]
+        return self._views[layer - self._first]
+
+    def halves(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """One layer's keys and values: [slots, kv_heads, columns, head_dim] each."""
+        return self._halves[layer - self._first]
+
+    def windows(self, low: int, high: int, columns: int) -> Windows:
+        """Keys and values of slots `low:high` and the first `columns`, of all layers at once.
+
+        By layer views of [slots, kv_heads, columns, head_dim], which see what is written later.
+        """
+        keys, values = self._buffer[:, low:high, :columns].transpose(2, 4).unbind(3)
+        return keys.unbind(), values.unbind()
 
     def reserve(self, slots: int, columns: int) -> None:
         """Make room for `slots` rows of `columns` tokens, keeping what is there.
 
         Sizes grow by doubling, so that the copies cost a constant per token.
         """
-        layers, two, old_slots, heads, old_columns, width = self._buffer.shape
+        layers, old_slots, old_columns, *token = self._buffer.shape
         if slots <= old_slots and columns <= old_columns:
             return
         new_slots = max(old_slots, _power_of_two(slots))
         new_columns = max(old_columns, _power_of_two(columns, at_least=128))
-        grown = self._buffer.new_zeros(layers, two, new_slots, heads, new_columns, width)
-        grown[:, :, :old_slots, :, :old_columns] = self._buffer
-        self._buffer = grown
+        grown = self._buffer.new_zeros(layers, new_slots, new_columns, *token)
+        grown[:, :old_slots, :old_columns] = self._buffer
+        self._set(grown)
+
+    def places(self, slots: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """Where `write` puts tokens of these slots and columns, until the buffer grows: [tokens]"""
+        return slots * self._buffer.shape[2] + columns
+
+    def write(self, layer: int, places: torch.Tensor, tokens: torch.Tensor) -> None:
+        """Put a layer's keys, then its values, of tokens: [tokens, 2 * kv_heads * head_dim]."""
+        self._flat[layer - self._first].index_copy_(0, places, tokens)
 
     def copy(self, source: int, target: int, columns: int) -> None:
         """Copy the first `columns` tokens of slot `source` to slot `target`."""
-        self._buffer[:, :, target, :, :columns] = self._buffer[:, :, source, :, :columns]
+        self._buffer[:, target, :columns] = self._buffer[:, source, :columns]
 
     def move(self, source: int, first: int, tokens: int, target: int, at: int, by: Turns) -> None:
         """Put a copy of `tokens` columns from `first` of slot `source` at column `at` of `target`.
 
         Their keys are turned `by`. The stretches may overlap.
         """
-        taken = self._buffer[:, :, source, :, first : first + tokens].clone()
-        place = self._buffer[:, :, target, :, at : at + tokens]
-        place[:, 0] = turn(taken[:, 0], by)
-        place[:, 1] = taken[:, 1]
+        taken = self._buffer[:, source, first : first + tokens].clone()
+        place = self._buffer[:, target, at : at + tokens]
+        place[:, :, 0] = turn(taken[:, :, 0].transpose(1, 2), by).transpose(1, 2)
+        place[:, :, 1] = taken[:, :, 1]
 
     def splice(self, sources: Sequence[tuple[int, int]], slot: int, columns: Sequence[int]) -> None:
         """Copy single tokens, each given as (slot, column), to `columns` of `slot`."""
@@ -71,20 +96,25 @@ class KvCache:
         taken = torch.tensor([column for _, column in sources], device=self._buffer.device)
         into = torch.tensor(columns, device=self._buffer.device)
         for layer in self._buffer:  # one at a time: the copy on the way is that much smaller
-            found = layer[:, slots, :, taken]  # [tokens, 2, kv_heads, head_dim]
-            layer[:, slot][:, :, into] = found.permute(1, 2, 0, 3)
+            layer[slot, into] = layer[slots, taken]
 
     def keys(self, slot: int, column: int) -> torch.Tensor:
         """One token's keys: [layers, kv_heads, 1, head_dim]."""
-        return self._buffer[:, 0, slot, :, column : column + 1]
+        return self._buffer[:, slot, column, 0, :, None]
 
     def column(self, slot: int, column: int) -> torch.Tensor:
         """One token's keys and values: [layers, 2, kv_heads, head_dim]."""
-        return self._buffer[:, :, slot, :, column]
+        return self._buffer[:, slot, column]
 
     def written(self, slot: int, column: int) -> bool:
         """Whether every layer has put a key there."""
         return bool(self.keys(slot, column).flatten(1).any(dim=1).all())
+
+    def _set(self, buffer: torch.Tensor) -> None:
+        self._buffer = buffer
+        self._views = tuple(buffer.permute(0, 3, 1, 4, 2, 5))
+        self._halves = tuple((keys, values) for keys, values in self._views)
+        self._flat = tuple(buffer.flatten(3).flatten(1, 2))
 
 
 def _power_of_two(size: int, at_least: int = 1) -> int:

@@ -12,6 +12,8 @@ from weakref import WeakSet
 
 import torch
 
+from weft.decoding.network.fused_decoder import enter
+
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
@@ -61,15 +63,8 @@ def _enter(
     step: Step | None = kwargs.get("step")
     if step is None or not (number in step.taps or number in step.written):
         return None
-    hidden = args[0]
-    if number in step.written:
-        hidden = hidden.clone()
-        for first, last, write in step.written[number]:
-            rows = torch.tensor(write.rows, device=hidden.device) + first
-            hidden[0, rows] = write.make(hidden[0, first:last]).to(hidden.dtype)
-    if number in step.taps:
-        step.hidden[number] = hidden[0]
-    return (hidden, *args[1:]), kwargs
+    hidden = enter(step, number, args[0][0])
+    return (hidden[None], *args[1:]), kwargs
 
 
 def _pass(

@@ -20,9 +20,12 @@ from weft.decoding.concurrent.placement import Placement
 from weft.decoding.concurrent.rotary import Rotary, turn
 from weft.decoding.network.cache import KvCache
 from weft.decoding.network.cores import model_threads
+from weft.decoding.network.fused_decoder import FusedDecoder
+from weft.decoding.network.fused_layer import FusedLayer
+from weft.decoding.network.fusing import fuse
 from weft.decoding.network.layers import find_layers, some_layers, watch
 from weft.decoding.network.loading import LOADING, folder_of, load_weights
-from weft.decoding.network.options import NetworkOptions
+from weft.decoding.network.options import NetworkOptions, Quantization
 from weft.decoding.network.packed_linear import pack_linears
 from weft.decoding.network.packing import Span, Step, pack
 
@@ -58,7 +61,8 @@ class Reading:
 class Network:
     """A decoder-only transformer with full attention, and the cache its rows share.
 
-    `path` is the folder it was read from, if it was. Not safe to use from two threads at once.
+    `path` is the folder it was read from, if it was; `quantization` is how its weights are kept.
+    Not safe to use from two threads at once.
     """
 
     def __init__(self, model: PreTrainedModel, options: NetworkOptions, first: int = 0) -> None:
@@ -79,7 +83,12 @@ class Network:
         self._first = first
         self._rotary: Rotary | None = None
         self._decoder = find_layers(model, self.layers)
-        if self._decoder is not None:
+        self.quantization: Quantization = "none"
+        self._fused: FusedDecoder | None = None
+        if self._decoder is not None and isinstance(self._decoder[0], FusedLayer):
+            self.quantization = self._decoder[0].quantization
+            self._fused = FusedDecoder(model, self._decoder, self._heads, self._kv_heads)
+        elif self._decoder is not None:
             watch(model, self._decoder)
         self.reset()
         self._try_out()
@@ -93,6 +102,7 @@ class Network:
         """
         model = load_weights(path, options)
         with torch.inference_mode():
+            fuse(model, options)
             pack_linears(model)
         return cls(model, options)
 
@@ -199,16 +209,23 @@ class Network:
                 device=self._model.device,
                 rotary=self.rotary() if any(span.view for span in spans) else None,
             )
-            output = self._model(
-                input_ids=step.token_ids[None],
-                position_ids=step.positions[None],
-                use_cache=False,
-                logits_to_keep=step.wanted,
-                step=step,
-                cache=self._cache,
-            )
-            logits: NDArray[np.float32] = output.logits[0].float().cpu().numpy()
+            logits: NDArray[np.float32] = self._logits(step).cpu().numpy()
         return _readings(step, logits)
+
+    def _logits(self, step: Step) -> torch.Tensor:
+        """float32 [wanted, vocabulary]"""
+        if self._fused is not None:
+            return self._fused.logits(step, self._cache)
+        output = self._model(
+            input_ids=step.token_ids[None],
+            position_ids=step.positions[None],
+            use_cache=False,
+            logits_to_keep=step.wanted,
+            step=step,
+            cache=self._cache,
+        )
+        logits: torch.Tensor = output.logits[0].float()
+        return logits
 
     def embed(self, tokens: Sequence[int]) -> torch.Tensor:
         """What the model reads for tokens: [tokens, width]."""

@@ -6,27 +6,37 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 Dtype: TypeAlias = Literal["auto", "float32", "bfloat16"]
+Quantization: TypeAlias = Literal["auto", "none", "int8", "int4"]
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
     """dtype: `auto` is bfloat16 where the machine computes in it, else float32.
+    quantization: on a CPU with kernels for it, `int4` keeps the weights of the layers in 4 bits, by
+    groups of 32 inputs, and those of the head in 8; `int8` keeps all in 8 bits and quantises what
+    they are multiplied with, which is the fastest for many rows; `none` computes in `dtype`.
+    `auto` is `int4` for weights that have at most 16 levels in each group already, as those of a
+    file of 4 bits do, else `none`.
     threads: None leaves one core to the rest of the program (see `cores`).
     max_context_tokens: prompt and answer together; at most what the model was trained for, which
     is what None stands for.
 
-    Raises: `ValueError` for sizes below one and other dtypes, `TypeError` for sizes that are no
-    whole numbers.
+    Raises: `ValueError` for sizes below one and for other dtypes and quantizations, `TypeError` for
+    sizes that are no whole numbers.
     """
 
     dtype: Dtype = "auto"
     device: str = "cpu"
+    quantization: Quantization = "auto"
     threads: int | None = None
     max_context_tokens: int | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in get_args(Dtype):
             raise ValueError(f"dtype is one of {', '.join(get_args(Dtype))}, not {self.dtype!r}")
+        if self.quantization not in get_args(Quantization):
+            names = ", ".join(get_args(Quantization))
+            raise ValueError(f"quantization is one of {names}, not {self.quantization!r}")
         if not isinstance(self.device, str):
             raise TypeError(f"device is a name such as cpu, not {self.device!r}")
         for name in ("threads", "max_context_tokens"):

@@ -16,11 +16,11 @@ _ROWS_HINT = 8
 class PackedLinear(nn.Module):  # type: ignore[misc]
     """Stands in for a `nn.Linear` on the CPU; inference only."""
 
-    def __init__(self, linear: nn.Linear) -> None:
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
         super().__init__()
         pack = torch.ops.mkldnn._reorder_linear_weight  # noqa: SLF001
-        self._weight = pack(linear.weight.detach(), _ROWS_HINT)
-        self._bias = linear.bias
+        self._weight = pack(weight.detach(), _ROWS_HINT)
+        self._bias = bias
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: [..., in] -> [..., out]"""
@@ -28,11 +28,16 @@ class PackedLinear(nn.Module):  # type: ignore[misc]
         return multiply(x, self._weight, self._bias, "none", [], "")
 
 
+def can_pack() -> bool:
+    """Whether this build of torch has the operators."""
+    return all(hasattr(torch.ops.mkldnn, operator) for operator in _OPERATORS)
+
+
 def pack_linears(model: nn.Module) -> None:
     """Replace the model's linear layers, where this build of torch can; else leave them."""
-    if not all(hasattr(torch.ops.mkldnn, operator) for operator in _OPERATORS):
+    if not can_pack():
         return
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if type(child) is nn.Linear and child.weight.device.type == "cpu":
-                setattr(module, name, PackedLinear(child))
+                setattr(module, name, PackedLinear(child.weight, child.bias))

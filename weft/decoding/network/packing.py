@@ -19,6 +19,10 @@ from weft.decoding.network.looking import Looking, look
 from weft.decoding.network.sight import Sight
 from weft.decoding.network.write import Write
 
+_LANES = 32
+"""On a CPU attention always has a mask and a multiple of so many columns: then a token's sums are
+added in the same order, and are the same bit for bit, whatever else is read in the pass."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -81,6 +85,7 @@ class Group:
 
     Tokens `first:last` of the step belong to slots `low:high`, equally many to each. `mask` is
     added to the scores: [slots or 1, 1, 1 or queries, columns]; None lets all see all columns.
+    `columns` may reach beyond what any token sees.
     """
 
     first: int
@@ -134,10 +139,10 @@ def pack(
     first = 0
     for run in (*_neighbours(singles), *_alike(longer)):
         last = first + sum(len(span.tokens) for span in run)
-        mask = _mask(run, queries_per_key, dtype)
-        if mask is not None:
-            mask = mask.to(device)
+        mask = _mask(run, queries_per_key, dtype, _LANES if device.type == "cpu" else 1)
         columns = max(span.reach for span in run)
+        if mask is not None:
+            mask, columns = mask.to(device), mask.shape[-1]
         groups.append(Group(first, last, run[0].slot, run[-1].slot + 1, columns, mask))
         first = last
     looking = None
@@ -211,14 +216,17 @@ def _is_open(span: Span) -> bool:
     return isinstance(sight, Sight) and span.reach == sight.end and sight.is_open(span.columns)
 
 
-def _mask(run: Sequence[Span], queries_per_key: int, dtype: torch.dtype) -> torch.Tensor | None:
+def _mask(
+    run: Sequence[Span], queries_per_key: int, dtype: torch.dtype, lanes: int
+) -> torch.Tensor | None:
     """Hide from each token the columns that it does not see; None when there are none.
 
-    Query heads that share a key head are laid along the query axis, head-major.
+    Query heads that share a key head are laid along the query axis, head-major. Columns are filled
+    up to a multiple of `lanes`.
     """
     width = max(span.reach for span in run)
     if all(span.single for span in run):
-        if all(span.end == width for span in run):
+        if lanes == 1 and all(span.end == width for span in run):
             return None
         ends = torch.tensor([span.end for span in run])
         visible = (torch.arange(width) < ends[:, None])[:, None, None]
@@ -226,7 +234,10 @@ def _mask(run: Sequence[Span], queries_per_key: int, dtype: torch.dtype) -> torc
         return None
     else:
         visible = _seen(run[0], width).repeat(queries_per_key, 1)[None, None]
-    return torch.zeros(visible.shape, dtype=dtype).masked_fill_(~visible, float("-inf"))
+    filled = -(-width // lanes) * lanes
+    mask = torch.full((*visible.shape[:-1], filled), float("-inf"), dtype=dtype)
+    mask[..., :width].masked_fill_(visible, 0.0)
+    return mask
 
 
 def _seen(span: Span, width: int) -> torch.Tensor:

@@ -39,10 +39,10 @@ class Shaping:
         if self.greedy:
             weights = np.zeros(len(logits))
             weights[logits.argmax()] = 1.0
-        else:
-            weights = np.exp((logits.astype(np.float64) - logits.max()) / self.temperature)
-            if self.top_k or self.top_p < 1.0:
-                weights = self._cut(weights)
+            return weights
+        weights = np.exp((logits.astype(np.float64) - logits.max()) / self.temperature)
+        if self.top_k or self.top_p < 1.0:
+            weights = self._cut(weights)
         weights /= weights.sum()
         return weights
 

@@ -43,7 +43,7 @@ class LocalOptions(NetworkOptions):
     sizes that are no whole numbers.
     """
 
-    max_batch: int = 16
+    max_batch: int = 32
     default_max_tokens: int = 512
     prefill_tokens: int = 256
     cache_tokens: int = 65_536

@@ -88,6 +88,11 @@ def load(path: Path, options: NetworkOptions, *, find: Find | None = None) -> Di
     Raises: `CapabilityError` naming file and key, where the folder is no diffusion model, is broken
     or calls for what is not run here; what `find` raises.
     """
+    if options.quantization not in {"auto", "none"}:
+        raise CapabilityError(
+            f"a diffusion model has no {options.quantization} quantization",
+            hint="use quantization: none",
+        )
     config = Fields.read(path / CONFIG)
     family = recognised(config)
     model = _weights(path, config, family, options, find)

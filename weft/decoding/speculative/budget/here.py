@@ -63,8 +63,9 @@ def _name(network: Network) -> str:
     row = network.embed([0])
     model = Fingerprint.of(network)
     threads = torch.get_num_threads()
-    where = (platform.node(), platform.processor(), str(row.device), str(row.dtype), threads)
-    return hashlib.sha256(repr((model, where)).encode()).hexdigest()[:32]
+    kept = (str(row.dtype), network.quantization, torch.__version__)
+    where = (platform.node(), platform.processor(), str(row.device), threads)
+    return hashlib.sha256(repr((model, kept, where)).encode()).hexdigest()[:32]
 
 
 def _parsed(value: object) -> Costs | None:

@@ -1,0 +1,1 @@
+"""One process for each system and round: loads, measures, prints one line of JSON."""
