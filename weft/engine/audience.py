@@ -5,25 +5,43 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from weft.core.events import Event, Listener
+from weft.core.events import Event, Listener, NodeStreamed, Subscription
 
 
 class Audience:
-    """`complaints` says, in sentences, who was told no more."""
+    """`complaints` says, in sentences, who was told no more.
+
+    `kinds`: the events that somebody is told; None: all of them.
+    """
 
     def __init__(self, listeners: Iterable[Listener]) -> None:
         self.complaints: list[str] = []
-        self._listeners = list(listeners)
+        self._keep(listeners)
 
     def tell(self, event: Event) -> None:
         """Tell every listener, in order."""
-        for listener in self._listeners:
+        for kinds, listener in self._listeners:
+            if kinds is not None and type(event) not in kinds:
+                continue
             try:
                 listener(event)
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a viewer only
-                self._listeners = [other for other in self._listeners if other is not listener]
+                self._keep(other for _, other in self._listeners if other is not listener)
                 self.complaints.append(f"a listener raised {error!r} and is told no more")
 
     def close(self) -> None:
         """Tell nobody any more."""
-        self._listeners = []
+        self._keep(())
+
+    def _keep(self, listeners: Iterable[Listener]) -> None:
+        self._listeners = [(_kinds(listener), listener) for listener in listeners]
+        self.kinds: frozenset[type] | None = frozenset()
+        for kinds, _ in self._listeners:
+            self.kinds = None if self.kinds is None or kinds is None else self.kinds | kinds
+
+
+def _kinds(listener: Listener) -> frozenset[type] | None:
+    """The events it is told; None: all. What is held back of a stream comes with any event."""
+    if not isinstance(listener, Subscription) or NodeStreamed in listener.kinds:
+        return None
+    return listener.kinds

@@ -306,8 +306,12 @@ class Run(RunHost):
 
         The one place where events leave the run: what is secret in them stays here.
         """
-        if type(event) is NodeFinished:
+        kind = type(event)
+        if kind is NodeFinished:
             self._node_finished(event)
+        kinds = self._audience.kinds
+        if kinds is not None and kind not in kinds and self._recorder is None:
+            return
         for told in (event,) if self._redact is None else self._redact(event):
             if self._recorder is not None:
                 self._recorder.hear(told)

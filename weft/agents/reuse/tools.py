@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from weft.agents.reuse.counts import ReuseCounts
@@ -13,7 +14,7 @@ from weft.agents.reuse.shared import SharedCall
 from weft.agents.slots import resource_of
 from weft.agents.tools.context import current_sink
 from weft.core.errors import StoreError, WeftError
-from weft.core.ports import BatchRunner, Clock, ResultStore, ToolRunner
+from weft.core.ports import BatchRunner, Clock, ResultStore, ToolCall, ToolRunner, bound
 from weft.core.ports.clock import SystemClock
 from weft.core.values import ToolSpec
 from weft.engine.caching import key
@@ -23,7 +24,9 @@ _FORMAT: Final = "weft tool result 1"
 
 
 class ReusingTools:
-    """Implements `ToolRunner` over `inner`, for one run. Results are the same as without.
+    """Implements `ToolRunner` and `ToolBinder` over `inner`, for one run.
+
+    Results are the same as without.
 
     Identical calls of a tool that is declared pure are made once, also when the second comes while
     the first still runs; who is cancelled does not take the others along, and a failure is not
@@ -82,6 +85,19 @@ class ReusingTools:
             shared = SharedCall(self._find(spec, arguments, same))
             self._remember(same, shared)
         return await shared.result()
+
+    def bound(self, name: str) -> ToolCall:
+        spec = self._spec(name)
+        if spec is not None and (spec.pure or spec.batch > 1):
+            return partial(self.call, name)
+        inner, counts = bound(self._inner, name), self.counts
+
+        def call(arguments: Mapping[str, Any]) -> Awaitable[Any]:
+            counts.asked += 1
+            counts.made += 1
+            return inner(arguments)
+
+        return call
 
     def _spec(self, name: str) -> ToolSpec | None:
         if name not in self._specs:

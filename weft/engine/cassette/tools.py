@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from weft.core.calls import CallId, Doneness, ToolCalled, ToolReturned, ToolsListed
 from weft.core.conversion import convert
 from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError
 from weft.core.idempotency import key_of, keyed
-from weft.core.ports import BatchRunner, ToolRunner
+from weft.core.ports import BatchRunner, ToolCall, ToolRunner, bound
 from weft.core.values import Effect, JsonSchema, ToolSpec
 from weft.engine.cassette.book import CallBook, Known
 from weft.engine.cassette.digest import tool_digest
@@ -133,7 +134,7 @@ class _Call:
 
 
 class RecordingTools:
-    """Implements `ToolRunner` over `inner`, and `BatchRunner` where `inner` does.
+    """Implements `ToolRunner` and `ToolBinder` over `inner`, and `BatchRunner` where `inner` does.
 
     Inside a run every call is written to `calls`, before it is made and after. A call whose result
     an earlier part of the run knows is not made again. A tool whose effect is `once` is called once
@@ -188,6 +189,10 @@ class RecordingTools:
             raise
         await call.returned(value)
         return value
+
+    def bound(self, name: str) -> ToolCall:
+        passes = not self._calls.kept and self._effect(name) not in GUARDED
+        return bound(self._inner, name) if passes else partial(self.call, name)
 
     def _here(self, effect: Effect) -> tuple[CallBook, Place] | None:
         """Where a call with `effect` is written down, and its place; None: it passes as it is."""
