@@ -68,8 +68,11 @@ Signal = Returned | Raised | Fired | CancelRequested | Answered | JournalLost
 
 def declared_order(signal: Signal) -> int:
     """Orders signals of one turn: those of no node first, then by the place of their node."""
-    state = getattr(signal, "state", None)
-    return -1 if state is None else int(state.order)
+    if isinstance(signal, Returned | Raised):
+        return signal.state.order
+    if isinstance(signal, Fired) and signal.state is not None:
+        return signal.state.order
+    return -1
 
 
 class Start(NamedTuple):

@@ -133,11 +133,14 @@ EFFECTS: Final[ContextVar[EffectScope | None]] = ContextVar("weft_effects", defa
 
 
 def enter(
-    ledger: EffectLedger, state: NodeState, around: EffectScope | None, *, recorded: bool
+    ledger: EffectLedger, state: NodeState, around: EffectScope | None, *, place: bool
 ) -> None:
-    """The code that runs from now on is the work of `state`, in the run of `ledger`."""
+    """The code that runs from now on is the work of `state`, in the run of `ledger`.
+
+    `place`: its calls pass a border of that run.
+    """
     node, attempt = state.node.id, state.attempt
-    if recorded or ledger.guarded:
+    if place:
         PLACE.set(Place(node, attempt))
     EFFECTS.set(EffectScope(ledger, node, attempt, around))
 

@@ -20,6 +20,7 @@ from weft.core.events import (
     Listener,
     NodeFinished,
     NodeLogged,
+    NodeStarted,
     RunFinished,
     RunResumed,
     RunStarted,
@@ -117,6 +118,7 @@ class Run(RunHost):
         """
         if self._begun:
             raise InternalError(f"{self.id} is already under way; a Run runs once")
+        self._places = self._recall is not None or self._effects.guarded
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._around = EFFECTS.get()
@@ -127,7 +129,7 @@ class Run(RunHost):
             self._recorder.begin(self, self._clock)
         self._announce()
         try:
-            self._perform(self._scheduler.begin(self.elapsed_s))
+            self._perform(self._scheduler.begin(self.elapsed_s, quiet=self._is_quiet()))
             self._turn()  # it may have been cancelled before it began
             await self._done
         except asyncio.CancelledError:
@@ -195,7 +197,8 @@ class Run(RunHost):
             signals.sort(key=declared_order)
         try:
             if signals or self._scheduler.busy:
-                self._perform(self._scheduler.advance(signals, self.elapsed_s))
+                now_s = self._clock.now() - self._started_s
+                self._perform(self._scheduler.advance(signals, now_s))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug must not hang
             self._crash(error)
 
@@ -218,18 +221,21 @@ class Run(RunHost):
         """Add to `starts` what is to start; the nodes that are to be looked up."""
         looks: list[Look] = []
         for command in commands:
-            if isinstance(command, Start):
-                starts.append(command)
-            elif isinstance(command, Look):
-                looks.append(command)
-            elif isinstance(command, Stop):
-                self._stop(command.state)
-            elif isinstance(command, SetTimer):
-                self._alarm.set(command)
-            elif isinstance(command, ClearTimers):
-                self._alarm.clear(command.state)
-            else:
-                self.emit(command)
+            match command:
+                case Start():
+                    starts.append(command)
+                case NodeStarted() | NodeFinished():  # by far the most
+                    self.emit(command)
+                case Look():
+                    looks.append(command)
+                case Stop(state):
+                    self._stop(state)
+                case SetTimer():
+                    self._alarm.set(command)
+                case ClearTimers(state):
+                    self._alarm.clear(state)
+                case _:
+                    self.emit(command)
         return looks
 
     def _looked(self, looks: Iterable[Look]) -> Sequence[Command]:
@@ -246,6 +252,7 @@ class Run(RunHost):
 
     def start(self, starts: Iterable[Start]) -> None:
         """Start works, but for those that were stopped meanwhile."""
+        tasks, create, around = self._tasks, self._loop.create_task, self._context
         for start in starts:
             state, epoch, work, _ = start
             if state.epoch != epoch:
@@ -255,13 +262,13 @@ class Run(RunHost):
                 attempt = self._attempt(start)
             else:
                 attempt = self._attempt_cached(start, cache, self._reuse)
-            context = self._context.copy()  # what one node sets is not seen by the next
-            self._tasks[state] = self._loop.create_task(attempt, context=context)
+            # What one node sets in its context is not seen by the next.
+            tasks[state] = create(attempt, context=around.copy())
 
     async def _attempt(self, start: Start) -> None:
         state, epoch, work, argument = start
         signal: Signal
-        enter(self._effects, state, self._around, recorded=self._recall is not None)
+        enter(self._effects, state, self._around, place=self._places)
         try:
             doing = work(Context(self, state, epoch), argument)
             if self._recorder is not None:
@@ -279,11 +286,11 @@ class Run(RunHost):
         else:
             signal = Returned(state, epoch, value)
         if state.epoch == epoch and self._tasks.pop(state, None) is not None:
-            if self._tasks or self._turn_is_due:
-                self._signal(signal)
-            else:  # nothing else can come in this turn
-                self._inbox.append(signal)
-                self._turn()
+            self._inbox.append(signal)
+            if not self._tasks and not self._turn_is_due:
+                self._turn()  # nothing else can come in this turn
+            else:
+                self._turn_soon()
 
     async def _attempt_cached(self, start: Start, cache: Cache, reuse: Reuse) -> None:
         entry = await reuse.find(start, cache)
@@ -310,18 +317,20 @@ class Run(RunHost):
         if kind is NodeFinished:
             self._node_finished(event)
         kinds = self._audience.kinds
-        if kinds is not None and kind not in kinds and self._recorder is None:
-            return
-        for told in (event,) if self._redact is None else self._redact(event):
-            if self._recorder is not None:
-                self._recorder.hear(told)
-            if not isinstance(told, CallEvent):  # the rest of a call that was cut off
-                self._audience.tell(told)
+        if self._redact is None and self._recorder is None:
+            self._audience.tell(event)
+        elif kinds is None or kind in kinds or self._recorder is not None:
+            for told in (event,) if self._redact is None else self._redact(event):
+                if self._recorder is not None:
+                    self._recorder.hear(told)
+                if not isinstance(told, CallEvent):  # the rest of a call that was cut off
+                    self._audience.tell(told)
 
     def _node_finished(self, event: NodeFinished) -> None:
-        for waiter in self._waiters.pop(event.node, ()):
-            if not waiter.done():
-                waiter.set_result(event.outcome)
+        if self._waiters:
+            for waiter in self._waiters.pop(event.node, ()):
+                if not waiter.done():
+                    waiter.set_result(event.outcome)
         if self._reuse is not None and (keeping := self._reuse.ended(event)) is not None:
             self._unwinding.add(self._loop.create_task(keeping), event.node)
 
@@ -329,6 +338,12 @@ class Run(RunHost):
         self.emit(NodeLogged(node, text, self.elapsed_s))
 
     # -- beginning and end -------------------------------------------------------------------
+
+    def _is_quiet(self) -> bool:
+        """Whether nothing depends on being told when nodes start and end."""
+        kinds = self._audience.kinds
+        heard = kinds is None or NodeStarted in kinds or NodeFinished in kinds
+        return not heard and self._recorder is None and self._reuse is None
 
     def _announce(self) -> None:
         wall = self._clock.wall().isoformat(timespec="milliseconds")
