@@ -9,10 +9,7 @@ from weft.core.events import Event, Listener, NodeStreamed, Subscription
 
 
 class Audience:
-    """`complaints` says, in sentences, who was told no more.
-
-    `kinds`: the events that somebody is told; None: all of them.
-    """
+    """`complaints` says, in sentences, who was told no more."""
 
     def __init__(self, listeners: Iterable[Listener]) -> None:
         self.complaints: list[str] = []
@@ -29,15 +26,16 @@ class Audience:
                 self._keep(other for _, other in self._listeners if other is not listener)
                 self.complaints.append(f"a listener raised {error!r} and is told no more")
 
+    def hears(self, kind: type) -> bool:
+        """Whether somebody is told events of `kind`."""
+        return any(kinds is None or kind in kinds for kinds, _ in self._listeners)
+
     def close(self) -> None:
         """Tell nobody any more."""
         self._keep(())
 
     def _keep(self, listeners: Iterable[Listener]) -> None:
         self._listeners = [(_kinds(listener), listener) for listener in listeners]
-        self.kinds: frozenset[type] | None = frozenset()
-        for kinds, _ in self._listeners:
-            self.kinds = None if self.kinds is None or kinds is None else self.kinds | kinds
 
 
 def _kinds(listener: Listener) -> frozenset[type] | None:

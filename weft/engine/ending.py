@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError
 from weft.core.events import NodeFinished, Outcome
+from weft.core.frozen import constructor
 from weft.core.ids import NodeId
 from weft.engine.admission import Admission
 from weft.engine.commands import ClearTimers, Command, Stop
@@ -24,6 +25,7 @@ from weft.engine.recall import Recall
 from weft.engine.slices import UNLIMITED
 from weft.engine.state import NodeState, Phase
 
+_node_finished = constructor(NodeFinished)
 _TIMED = frozenset((Phase.BACKOFF, Phase.ASKING))
 
 
@@ -114,7 +116,7 @@ class Ending(ABC):
         state.outcome = outcome
         self.open -= 1
         if told is not None or state.heard or not self.quiet:
-            self.out.append(told or NodeFinished(state.node.id, outcome, self.now))
+            self.out.append(told or _node_finished(state.node.id, outcome, self.now))
         self._ended.append(state)
 
     def _clear(self, state: NodeState) -> None:

@@ -22,6 +22,7 @@ from weft.core.events import (
     NodeWaiting,
     Outcome,
 )
+from weft.core.frozen import constructor
 from weft.core.ids import NodeId
 from weft.core.values import Usage
 from weft.engine import stand_in
@@ -40,6 +41,7 @@ from weft.engine.recall import Recall
 from weft.engine.slices import SLICE, UNLIMITED
 from weft.engine.state import Account, Growth, NodeState, Phase
 
+_node_started, _outcome = constructor(NodeStarted), constructor(Outcome)
 _REQUESTS = frozenset((Grow, Ask, Skip))
 _QUEUED, _RUNNING = Phase.QUEUED, Phase.RUNNING
 
@@ -125,7 +127,7 @@ class Lifecycle(Expansion):
     # -- nodes become ready ------------------------------------------------------------------
 
     def _decide(self, state: NodeState, verdict: Verdict) -> None:
-        if verdict is READY:
+        if verdict is READY:  # by far the most
             self._admission.enqueue(state)
         elif verdict.failure is None and not verdict.left_out:
             if state.count is not None:
@@ -206,7 +208,7 @@ class Lifecycle(Expansion):
             state.due_s = self.now + policy.timeout_s
             self.out.append(SetTimer(state, state.attempt, "timeout", policy.timeout_s))
         if not self.quiet:
-            self.out.append(NodeStarted(node.id, state.attempt, self.now, digest))
+            self.out.append(_node_started(node.id, state.attempt, self.now, digest))
         if argument is None:
             argument = inputs(state, self.states)
         self._run(state, node.work, argument)
@@ -325,7 +327,7 @@ class Lifecycle(Expansion):
             joins = state.count is not None or state.growth is not None
             if joins and missing is None and (lost := state.lost) is not None:
                 missing, via = lost
-            self._finish(state, Outcome("succeeded", value, missing, state.attempt, via))
+            self._finish(state, _outcome("succeeded", value, missing, state.attempt, via))
 
     def rest(self, state: NodeState, until: NodeState) -> None:
         """The work of `state` waits for the end of `until`, and holds no slot any more."""

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from weft.core.calls import CallEvent
 from weft.core.conversion import convert
@@ -63,6 +63,7 @@ from weft.engine.state import NodeState
 from weft.engine.unwinding import Unwinding
 
 _OPTIONS = RunOptions()
+_CALL_EVENTS = frozenset(get_args(CallEvent))
 
 
 class Run(RunHost):
@@ -99,6 +100,7 @@ class Run(RunHost):
         self._recall = recall or (None if recorder is None else NOTHING)
         self._recorder = recorder
         self._redact = redact
+        self._is_plain = recorder is None and redact is None
         scheduler = Scheduler(graph, options, self._recall, self._effects, slice_nodes=SLICE)
         super().__init__(run or run_id(graph.name, {}), graph.name, scheduler, services)
         self._inbox: list[Signal] = []
@@ -204,9 +206,8 @@ class Run(RunHost):
 
     def _perform(self, commands: Sequence[Command]) -> None:
         starts: list[Start] = []
-        looks = self._carry_out(commands, starts)
-        while looks:
-            looks = self._carry_out(self._looked(looks), starts)
+        while looks := self._carry_out(commands, starts):
+            commands = self._looked(looks)
         if self._recorder is not None:
             self._recorder.commit(starts)
         elif starts:
@@ -220,12 +221,14 @@ class Run(RunHost):
     def _carry_out(self, commands: Sequence[Command], starts: list[Start]) -> list[Look]:
         """Add to `starts` what is to start; the nodes that are to be looked up."""
         looks: list[Look] = []
+        needed = self._waiters or self._reuse is not None or not self._is_plain
+        emit = self.emit if needed else self._audience.tell
         for command in commands:
             match command:
                 case Start():
                     starts.append(command)
                 case NodeStarted() | NodeFinished():  # by far the most
-                    self.emit(command)
+                    emit(command)
                 case Look():
                     looks.append(command)
                 case Stop(state):
@@ -313,24 +316,21 @@ class Run(RunHost):
 
         The one place where events leave the run: what is secret in them stays here.
         """
-        kind = type(event)
-        if kind is NodeFinished:
+        if type(event) is NodeFinished and (self._waiters or self._reuse is not None):
             self._node_finished(event)
-        kinds = self._audience.kinds
-        if self._redact is None and self._recorder is None:
+        if self._is_plain:
             self._audience.tell(event)
-        elif kinds is None or kind in kinds or self._recorder is not None:
+        elif self._recorder is not None or self._audience.hears(type(event)):
             for told in (event,) if self._redact is None else self._redact(event):
                 if self._recorder is not None:
                     self._recorder.hear(told)
-                if not isinstance(told, CallEvent):  # the rest of a call that was cut off
+                if type(told) not in _CALL_EVENTS:  # the rest of a call that was cut off
                     self._audience.tell(told)
 
     def _node_finished(self, event: NodeFinished) -> None:
-        if self._waiters:
-            for waiter in self._waiters.pop(event.node, ()):
-                if not waiter.done():
-                    waiter.set_result(event.outcome)
+        for waiter in self._waiters.pop(event.node, ()):
+            if not waiter.done():
+                waiter.set_result(event.outcome)
         if self._reuse is not None and (keeping := self._reuse.ended(event)) is not None:
             self._unwinding.add(self._loop.create_task(keeping), event.node)
 
@@ -341,8 +341,7 @@ class Run(RunHost):
 
     def _is_quiet(self) -> bool:
         """Whether nothing depends on being told when nodes start and end."""
-        kinds = self._audience.kinds
-        heard = kinds is None or NodeStarted in kinds or NodeFinished in kinds
+        heard = self._audience.hears(NodeStarted) or self._audience.hears(NodeFinished)
         return not heard and self._recorder is None and self._reuse is None
 
     def _announce(self) -> None:

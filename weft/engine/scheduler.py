@@ -132,21 +132,19 @@ class Scheduler:
             elif not nodes.run_ended:
                 self._interrupt(signal)
         while ahead and not nodes.run_ended and nodes.take():
-            self._take(ahead.popleft())
+            signal = ahead.popleft()
+            if type(signal) is Returned:
+                state, epoch, value, cached = signal
+                if epoch == state.epoch:
+                    nodes.returned(state, value, cached)
+            elif type(signal) is Raised:
+                if signal.epoch == signal.state.epoch:
+                    nodes.attempt_failed(signal.state, signal.error)
+            else:
+                self._interrupt(signal)
         if nodes.run_ended:
             ahead.clear()
         return nodes.settle()
-
-    def _take(self, signal: Signal) -> None:
-        if type(signal) is Returned:
-            state, epoch, value, cached = signal
-            if epoch == state.epoch:
-                self._nodes.returned(state, value, cached)
-        elif type(signal) is Raised:
-            if signal.epoch == signal.state.epoch:
-                self._nodes.attempt_failed(signal.state, signal.error)
-        else:
-            self._interrupt(signal)
 
     def append(self, parent: NodeState, nodes: Sequence[Node], now_s: float) -> list[Command]:
         """`parent`, which is running, adds `nodes`.
