@@ -34,12 +34,14 @@ class Admission:
         gate = None if parent is None else parent.growth
         if gate is not None and state.node.id in gate.count.sources:
             if gate.free == 0:
-                state.phase = Phase.QUEUED
+                state.phase = _QUEUED
                 gate.queue.append(state)
                 return
             gate.free -= 1
             state.gate = gate
-        self.line_up(state)
+        state.phase = _QUEUED
+        if not self.limited or self._slots.take(state):
+            self.ready.append(state)
 
     def line_up(self, state: NodeState) -> None:
         """`state` starts as soon as there is a slot."""

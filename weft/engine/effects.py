@@ -120,29 +120,28 @@ class EffectLedger:
 
 
 class EffectScope(NamedTuple):
-    """Where the code that runs now reports its calls: to its run, and to the run around that."""
+    """Where the code that runs now reports its calls: to its run, and to the run around that.
+
+    `bordered`: its calls pass a border of that run.
+    """
 
     ledger: EffectLedger
     node: NodeId
     attempt: int
     outer: EffectScope | None
+    bordered: bool
 
 
 EFFECTS: Final[ContextVar[EffectScope | None]] = ContextVar("weft_effects", default=None)
 """None outside of a run."""
 
 
-def enter(
-    ledger: EffectLedger, state: NodeState, around: EffectScope | None, *, place: bool
-) -> None:
-    """The code that runs from now on is the work of `state`, in the run of `ledger`.
-
-    `place`: its calls pass a border of that run.
-    """
-    node, attempt = state.node.id, state.attempt
-    if place:
-        PLACE.set(Place(node, attempt))
-    EFFECTS.set(EffectScope(ledger, node, attempt, around))
+def current_place() -> Place | None:
+    """The place of the code that runs now, in the run whose border its calls pass."""
+    scope = EFFECTS.get()
+    while scope is not None and not scope.bordered:
+        scope = scope.outer
+    return PLACE.get() if scope is None else Place(scope.node, scope.attempt)
 
 
 class MadeCall:

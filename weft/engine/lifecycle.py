@@ -50,7 +50,7 @@ class Lifecycle(Expansion):
     """The nodes of one run. `now` is set by the scheduler before each call.
 
     With a `recall`, each node is looked up before its first start. What is left of a step is done
-    in the next: see `renew` and `busy`.
+    in the next, see `renew`; `busy` says, after `settle`, whether there is any.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Lifecycle(Expansion):
         self._seed = options.seed
         self._asked: Counter[tuple[NodeId, int]] = Counter()
         self._starts_left = UNLIMITED
-        self._cut_short = False
+        self.busy = False
 
     def begin(self) -> None:
         """Take in the nodes of the graph."""
@@ -71,13 +71,6 @@ class Lifecycle(Expansion):
     def renew(self, allowance: float = SLICE) -> None:
         """A new step begins, in which so many nodes are taken in or ended, and as many started."""
         self._left = self._starts_left = allowance
-
-    @property
-    def busy(self) -> bool:
-        """Whether another step has something to do, even if nothing happens."""
-        if self._doomed is not None:
-            return self.open > 0
-        return bool(self._expansions or self._ended or self._cut_short)
 
     def take(self) -> bool:
         """Tell of all that has ended, and count a signal. False when this step may do no more."""
@@ -90,14 +83,14 @@ class Lifecycle(Expansion):
         """Start whoever may start, until nothing moves; hand over the commands."""
         admission = self._admission
         ready, admit, limited = admission.ready, admission.admit, admission.limited
-        self._cut_short = False
+        cut_short = False
         if self.run_ended:
             self.end_some()
         while not self.run_ended:
             if self._ended or self._expansions:
                 self.tell()
             if self._starts_left <= 0:
-                self._cut_short = True
+                cut_short = True
                 break
             state = ready.popleft() if ready else admit() if limited else None
             if state is None:
@@ -107,6 +100,8 @@ class Lifecycle(Expansion):
                 self._start(state)
             else:
                 self.out.append(Look(state, inputs(state, self.states)))
+        left = self.open if self.run_ended else cut_short or self._expansions or self._ended
+        self.busy = bool(left)
         commands, self.out = self.out, []
         return commands
 

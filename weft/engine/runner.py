@@ -48,7 +48,7 @@ from weft.engine.commands import (
 )
 from weft.engine.context import Context
 from weft.engine.digest import look_up
-from weft.engine.effects import EFFECTS, EffectLedger, enter
+from weft.engine.effects import EFFECTS, EffectLedger, EffectScope
 from weft.engine.graph import Graph
 from weft.engine.node import Ask, Cache
 from weft.engine.options import RunOptions
@@ -120,7 +120,7 @@ class Run(RunHost):
         """
         if self._begun:
             raise InternalError(f"{self.id} is already under way; a Run runs once")
-        self._places = self._recall is not None or self._effects.guarded
+        self._bordered = self._recall is not None or self._effects.guarded
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._around = EFFECTS.get()
@@ -271,7 +271,8 @@ class Run(RunHost):
     async def _attempt(self, start: Start) -> None:
         state, epoch, work, argument = start
         signal: Signal
-        enter(self._effects, state, self._around, place=self._places)
+        around, bordered = self._around, self._bordered
+        EFFECTS.set(EffectScope(self._effects, state.node.id, state.attempt, around, bordered))
         try:
             doing = work(Context(self, state, epoch), argument)
             if self._recorder is not None:

@@ -123,11 +123,11 @@ class Scheduler:
         nodes = self._nodes
         nodes.now = now_s
         nodes.renew(self._slice)
-        ahead = self._signals
-        behind = bool(ahead) or nodes.busy
+        ahead, behind = self._signals, self.busy
         for signal in signals:
-            own = type(signal) is Returned or declared_order(signal) >= 0
-            if own and not (behind and _ends_waiting(signal)):
+            if type(signal) is Returned or (
+                declared_order(signal) >= 0 and not (behind and _ends_waiting(signal))
+            ):
                 ahead.append(signal)
             elif not nodes.run_ended:
                 self._interrupt(signal)

@@ -108,10 +108,9 @@ class Parameters:
         Raises: `ToolArgumentError`, with every parameter that is missing, unknown or wrong.
         """
         try:
-            checked = self._checked(arguments)
+            checked = self._model.__pydantic_validator__.validate_json(arguments, strict=True)
         except ValidationError as error:
-            wrong = problems(error, [each.name for each in self._declared])
-            raise ToolArgumentError(f"{tool}: {wrong}", hint=self._usage()) from error
+            checked = self._with_whole_numbers(tool, arguments, error)
         found = checked.__dict__
         values = {name: found[field] for field, name in self._needed}
         if self._optional:
@@ -119,17 +118,19 @@ class Parameters:
             values |= {name: found[field] for field, name in self._optional if field in given}
         return values
 
-    def _checked(self, arguments: bytes) -> BaseModel:
-        """The arguments as their types have them. To JSON `3.0` is an integer, so it may be one."""
-        checked: BaseModel
-        try:
-            checked = self._model.__pydantic_validator__.validate_json(arguments, strict=True)
-        except ValidationError:
-            whole = to_json(_whole(from_json(arguments)), inf_nan_mode="constants")
-            if whole == arguments:
-                raise
-            checked = self._model.model_validate_json(whole, strict=True)
-        return checked
+    def _with_whole_numbers(self, tool: str, arguments: bytes, wrong: ValidationError) -> BaseModel:
+        """The arguments, which are `wrong` as they are. To JSON `3.0` is an integer: it may be one.
+
+        Raises: `ToolArgumentError`.
+        """
+        whole = to_json(_whole(from_json(arguments)), inf_nan_mode="constants")
+        if whole != arguments:
+            try:
+                return self._model.model_validate_json(whole, strict=True)
+            except ValidationError as error:
+                wrong = error
+        said = problems(wrong, [each.name for each in self._declared])
+        raise ToolArgumentError(f"{tool}: {said}", hint=self._usage()) from wrong
 
     def _usage(self) -> str:
         names = [each.name if each.needed else f"{each.name}?" for each in self._declared]

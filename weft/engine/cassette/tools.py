@@ -20,8 +20,8 @@ from weft.engine.cassette.book import CallBook, Known
 from weft.engine.cassette.digest import tool_digest
 from weft.engine.cassette.fitted import fitted
 from weft.engine.cassette.once import ReportedResult, check_reported, doneness, settled, value_of
-from weft.engine.effects import EffectEnd, MadeCall
-from weft.engine.place import PLACE, Place
+from weft.engine.effects import EffectEnd, MadeCall, current_place
+from weft.engine.place import Place
 
 GUARDED: Final = ("once", "idempotent")
 """Effects of calls that need a memory, also where nobody records them."""
@@ -196,7 +196,7 @@ class RecordingTools:
 
     def _here(self, effect: Effect) -> tuple[CallBook, Place] | None:
         """Where a call with `effect` is written down, and its place; None: it passes as it is."""
-        place = PLACE.get() if self._calls.kept or effect in GUARDED else None
+        place = current_place() if self._calls.kept or effect in GUARDED else None
         return None if place is None else (self._calls, place)
 
     def _effect(self, name: str) -> Effect:
