@@ -27,19 +27,20 @@ class Audience:
                 self.complaints.append(f"a listener raised {error!r} and is told no more")
 
     def hears(self, kind: type) -> bool:
-        """Whether somebody is told events of `kind`."""
-        return any(kinds is None or kind in kinds for kinds, _ in self._listeners)
+        """Whether events of `kind` matter to somebody.
+
+        To who is told pieces of streams all do: what is held back of a stream comes with others.
+        """
+        return any(
+            kinds is None or kind in kinds or NodeStreamed in kinds for kinds, _ in self._listeners
+        )
 
     def close(self) -> None:
         """Tell nobody any more."""
         self._keep(())
 
     def _keep(self, listeners: Iterable[Listener]) -> None:
-        self._listeners = [(_kinds(listener), listener) for listener in listeners]
-
-
-def _kinds(listener: Listener) -> frozenset[type] | None:
-    """The events it is told; None: all. What is held back of a stream comes with any event."""
-    if not isinstance(listener, Subscription) or NodeStreamed in listener.kinds:
-        return None
-    return listener.kinds
+        self._listeners = [
+            (listener.kinds if isinstance(listener, Subscription) else None, listener)
+            for listener in listeners
+        ]

@@ -33,7 +33,7 @@ class Ending(ABC):
     """The nodes of one run, as far as they end. `now` is set before each call.
 
     `run_ended`: all that has not ended is to be cancelled, nothing starts or expands any more.
-    `quiet`: nobody is told when nodes start and end, but for those who wait for a node.
+    `quiet`: nobody is told when nodes are appended, start and end, but who waits for a node.
     `_left`: so many nodes may still be ended, told of and taken in within this step.
     """
 

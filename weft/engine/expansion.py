@@ -66,7 +66,8 @@ class Expansion(Ending):
         """Append `nodes` to `parent`. Raises `BuildError` or `RunError`, and adds none then."""
         self.check_room(parent, len(nodes))
         longest = finish(self._checked(parent, nodes))
-        self.out.append(grew(parent.node.id, nodes, None, self.now))
+        if not self.quiet:
+            self.out.append(grew(parent.node.id, nodes, None, self.now))
         self._effects.decides(parent.node.id)
         added = self._enter(parent, nodes, longest)
         self.frontier.decide(added, [self.frontier.connect(each) for each in added])
@@ -154,7 +155,8 @@ class Expansion(Ending):
         state.growth = growth
         added: list[NodeState] = []
         for part in slices(grow.nodes):
-            self.out.append(grew(state.node.id, part, grow, self.now, len(added)))
+            if not self.quiet:
+                self.out.append(grew(state.node.id, part, grow, self.now, len(added)))
             added += self._enter(state, part, longest)
             if len(part) < len(grow.nodes):
                 yield

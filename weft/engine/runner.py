@@ -17,6 +17,7 @@ from weft.core.conversion import convert
 from weft.core.errors import Failure, InternalError, NodeFailed, UnknownReference
 from weft.core.events import (
     Event,
+    GraphGrew,
     Listener,
     NodeFinished,
     NodeLogged,
@@ -341,8 +342,8 @@ class Run(RunHost):
     # -- beginning and end -------------------------------------------------------------------
 
     def _is_quiet(self) -> bool:
-        """Whether nothing depends on being told when nodes start and end."""
-        heard = self._audience.hears(NodeStarted) or self._audience.hears(NodeFinished)
+        """Whether nothing depends on being told when nodes are appended, start and end."""
+        heard = any(map(self._audience.hears, (NodeStarted, GraphGrew, NodeFinished)))
         return not heard and self._recorder is None and self._reuse is None
 
     def _announce(self) -> None:

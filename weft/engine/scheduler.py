@@ -105,8 +105,8 @@ class Scheduler:
     def begin(self, now_s: float = 0.0, *, quiet: bool = False) -> list[Command]:
         """The first commands of the run, or of the part of it that begins `now_s` into it.
 
-        `quiet`: no `NodeStarted` and no `NodeFinished` are wanted, but for the end of a node that
-        another waits for.
+        `quiet`: no `NodeStarted`, `GraphGrew` and `NodeFinished` are wanted, but for the end of a
+        node that another waits for.
         """
         nodes = self._nodes
         nodes.now, nodes.quiet = now_s, quiet
