@@ -15,7 +15,8 @@ from weft.engine.state import NodeState
 TimerKind = Literal["timeout", "retry", "budget", "deadline"]
 
 
-class Returned(NamedTuple):
+@dataclass(slots=True)
+class Returned:
     """The work that `state` started at `epoch` returned `value`, or the cache had it."""
 
     state: NodeState
@@ -75,7 +76,8 @@ def declared_order(signal: Signal) -> int:
     return -1
 
 
-class Start(NamedTuple):
+@dataclass(slots=True)
+class Start:
     """Run `work(context, argument)` and report under `epoch`."""
 
     state: NodeState

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from weft.core.errors import EffectUnknown, Failure
 from weft.core.ids import NodeId, in_any_attempt
@@ -119,7 +119,8 @@ class EffectLedger:
         return in_any_attempt(node) in self._earlier
 
 
-class EffectScope(NamedTuple):
+@dataclass(slots=True, eq=False)
+class EffectScope:
     """Where the code that runs now reports its calls: to its run, and to the run around that.
 
     `bordered`: its calls pass a border of that run.

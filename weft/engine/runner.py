@@ -258,24 +258,25 @@ class Run(RunHost):
         """Start works, but for those that were stopped meanwhile."""
         tasks, create, around = self._tasks, self._loop.create_task, self._context
         for start in starts:
-            state, epoch, work, _ = start
-            if state.epoch != epoch:
+            state = start.state
+            if state.epoch != start.epoch:
                 continue
-            cache = state.node.policy.cache
-            if cache is None or self._reuse is None or work is not state.node.work:
+            node = state.node
+            cache = node.policy.cache
+            if cache is None or self._reuse is None or start.work is not node.work:
                 attempt = self._attempt(start)
             else:
                 attempt = self._attempt_cached(start, cache, self._reuse)
             # What one node sets in its context is not seen by the next.
-            tasks[state] = create(attempt, context=around.copy())
+            tasks[state] = create(attempt, name=node.id, context=around.copy())
 
     async def _attempt(self, start: Start) -> None:
-        state, epoch, work, argument = start
+        state, epoch = start.state, start.epoch
         signal: Signal
         around, bordered = self._around, self._bordered
         EFFECTS.set(EffectScope(self._effects, state.node.id, state.attempt, around, bordered))
         try:
-            doing = work(Context(self, state, epoch), argument)
+            doing = start.work(Context(self, state, epoch), start.argument)
             if self._recorder is not None:
                 doing = self._recorder.metered(state.node.id, doing)
             value = await doing

@@ -134,9 +134,9 @@ class Scheduler:
         while ahead and not nodes.run_ended and nodes.take():
             signal = ahead.popleft()
             if type(signal) is Returned:
-                state, epoch, value, cached = signal
-                if epoch == state.epoch:
-                    nodes.returned(state, value, cached)
+                state = signal.state
+                if signal.epoch == state.epoch:
+                    nodes.returned(state, signal.value, signal.cached)
             elif type(signal) is Raised:
                 if signal.epoch == signal.state.epoch:
                     nodes.attempt_failed(signal.state, signal.error)

@@ -44,7 +44,6 @@ class BatchRunner(Protocol):
         """
 
 
-@runtime_checkable
 class ToolBinder(Protocol):
     """A tool runner that looks a tool up once for many calls of it."""
 
@@ -54,4 +53,5 @@ class ToolBinder(Protocol):
 
 def bound(tools: ToolRunner, name: str) -> ToolCall:
     """`tools.call` of the tool `name`, looked up once where `tools` can. Raises: `ToolNotFound`."""
-    return tools.bound(name) if isinstance(tools, ToolBinder) else partial(tools.call, name)
+    binder: ToolBinder | None = tools if hasattr(tools, "bound") else None
+    return partial(tools.call, name) if binder is None else binder.bound(name)
