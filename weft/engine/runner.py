@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from weft.core.calls import CallEvent
 from weft.core.conversion import convert
@@ -328,7 +328,7 @@ class Run(RunHost):
                 if self._recorder is not None:
                     self._recorder.hear(told)
                 if type(told) not in _CALL_EVENTS:  # the rest of a call that was cut off
-                    self._audience.tell(told)
+                    self._audience.tell(cast(Event, told))
 
     def _node_finished(self, event: NodeFinished) -> None:
         for waiter in self._waiters.pop(event.node, ()):

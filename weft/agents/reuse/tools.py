@@ -61,6 +61,7 @@ class ReusingTools:
         self._kept = kept
         self._clock = clock or SystemClock()
         self._specs: dict[str, ToolSpec] = {}
+        self._about: dict[str, tuple[ToolSpec, Cache]] = {}
         self._calls: OrderedDict[str, SharedCall] = OrderedDict()
         self._fusions: dict[str, Fusion] = {}
         self.counts = ReuseCounts()
@@ -75,7 +76,7 @@ class ReusingTools:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         self.counts.asked += 1
         spec = self._spec(name)
-        same = _same(spec, arguments) if spec is not None and spec.pure else None
+        same = self._same(spec, arguments) if spec is not None and spec.pure else None
         if spec is None or same is None:
             return await self._make(spec, name, arguments)
         shared = self._calls.get(same)
@@ -103,6 +104,16 @@ class ReusingTools:
         if name not in self._specs:
             self._specs = {spec.name: spec for spec in self._inner.specs()}
         return self._specs.get(name)
+
+    def _same(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> str | None:
+        """What identical calls share: tool, version, schemas, arguments; None: no call is like it.
+
+        What the arguments are is taken as it is: a call with a default written out is another one.
+        """
+        known = self._about.get(spec.name)
+        if known is None or known[0] is not spec:
+            known = self._about[spec.name] = spec, _about(spec)
+        return key(known[1], arguments)
 
     def _remember(self, same: str, shared: SharedCall) -> None:
         self._calls[same] = shared
@@ -155,10 +166,6 @@ class ReusingTools:
         return await self._inner.call_batch(name, calls)
 
 
-def _same(spec: ToolSpec, arguments: Mapping[str, Any]) -> str | None:
-    """What identical calls share: tool, version, schemas and arguments; None: no call is like it.
-
-    What the arguments are is taken as it is: a call with a default written out is another one.
-    """
+def _about(spec: ToolSpec) -> Cache:
     about = [_FORMAT, spec.name, spec.version, spec.parameters, spec.result]
-    return key(Cache(json.dumps(about, sort_keys=True, default=repr)), arguments)
+    return Cache(json.dumps(about, sort_keys=True, default=repr))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
@@ -126,7 +126,7 @@ class Parameters:
         whole = to_json(_whole(from_json(arguments)), inf_nan_mode="constants")
         if whole != arguments:
             try:
-                return self._model.model_validate_json(whole, strict=True)
+                return cast(BaseModel, self._model.model_validate_json(whole, strict=True))
             except ValidationError as error:
                 wrong = error
         said = problems(wrong, [each.name for each in self._declared])

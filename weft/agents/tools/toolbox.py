@@ -31,6 +31,7 @@ class Toolbox:
 
     def __init__(self, *tools: Tool[..., Any], max_result_bytes: int = MAX_RESULT_BYTES) -> None:
         self._tools: dict[str, Tool[..., Any] | Callable[[], Tool[..., Any]]] = {}
+        self._bound: dict[str, ToolCall] = {}
         self._max_result_bytes = max_result_bytes
         for tool in tools:
             self.add(tool)
@@ -92,7 +93,10 @@ class Toolbox:
         return await self.bound(name)(arguments)
 
     def bound(self, name: str) -> ToolCall:
-        return invocation(self.get(name), self._max_result_bytes)
+        found = self._bound.get(name)
+        if found is None:
+            found = self._bound[name] = invocation(self.get(name), self._max_result_bytes)
+        return found
 
     async def call_batch(
         self, name: str, calls: Sequence[Mapping[str, Any]]

@@ -53,5 +53,5 @@ class ToolBinder(Protocol):
 
 def bound(tools: ToolRunner, name: str) -> ToolCall:
     """`tools.call` of the tool `name`, looked up once where `tools` can. Raises: `ToolNotFound`."""
-    binder: ToolBinder | None = tools if hasattr(tools, "bound") else None
-    return partial(tools.call, name) if binder is None else binder.bound(name)
+    look_up: Callable[[str], ToolCall] | None = getattr(tools, "bound", None)
+    return partial(tools.call, name) if look_up is None else look_up(name)

@@ -172,10 +172,18 @@ class RecordingTools:
         return found
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        return await self._call(name, partial(self._inner.call, name), arguments)
+
+    def bound(self, name: str) -> ToolCall:
+        make = bound(self._inner, name)
+        passes = not self._calls.kept and self._effect(name) not in GUARDED
+        return make if passes else partial(self._call, name, make)
+
+    async def _call(self, name: str, make: ToolCall, arguments: Mapping[str, Any]) -> Any:
         effect = self._effect(name)
         here = self._here(effect)
         if here is None:
-            return await self._inner.call(name, arguments)
+            return await make(arguments)
         call = _Call(*here, name, arguments, effect, self._result(name))
         settled = call.settled()
         if settled is not None:
@@ -183,16 +191,12 @@ class RecordingTools:
         await call.began()
         try:
             with keyed(call.key):
-                value = await self._inner.call(name, arguments)
+                value = await make(arguments)
         except Exception as error:
             await call.failed(error)
             raise
         await call.returned(value)
         return value
-
-    def bound(self, name: str) -> ToolCall:
-        passes = not self._calls.kept and self._effect(name) not in GUARDED
-        return bound(self._inner, name) if passes else partial(self.call, name)
 
     def _here(self, effect: Effect) -> tuple[CallBook, Place] | None:
         """Where a call with `effect` is written down, and its place; None: it passes as it is."""
