@@ -10,14 +10,12 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, cast, get_args
+from typing import Any
 
-from weft.core.calls import CallEvent
 from weft.core.conversion import convert
 from weft.core.errors import Failure, InternalError, NodeFailed, UnknownReference
 from weft.core.events import (
     Event,
-    GraphGrew,
     Listener,
     NodeFinished,
     NodeLogged,
@@ -64,7 +62,6 @@ from weft.engine.state import NodeState
 from weft.engine.unwinding import Unwinding
 
 _OPTIONS = RunOptions()
-_CALL_EVENTS = frozenset(get_args(CallEvent))
 
 
 class Run(RunHost):
@@ -97,11 +94,9 @@ class Run(RunHost):
         self._options = options
         self._clock = clock or SystemClock()
         self._reuse = None if store is None else Reuse(store, self._log)
-        self._audience = Audience(listeners)
+        self._audience = Audience(listeners, redact, recorder)
         self._recall = recall or (None if recorder is None else NOTHING)
         self._recorder = recorder
-        self._redact = redact
-        self._is_plain = recorder is None and redact is None
         scheduler = Scheduler(graph, options, self._recall, self._effects, slice_nodes=SLICE)
         super().__init__(run or run_id(graph.name, {}), graph.name, scheduler, services)
         self._inbox: list[Signal] = []
@@ -132,7 +127,8 @@ class Run(RunHost):
             self._recorder.begin(self, self._clock)
         self._announce()
         try:
-            self._perform(self._scheduler.begin(self.elapsed_s, quiet=self._is_quiet()))
+            quiet = self._audience.is_quiet and self._reuse is None
+            self._perform(self._scheduler.begin(self.elapsed_s, quiet=quiet))
             self._turn()  # it may have been cancelled before it began
             await self._done
         except asyncio.CancelledError:
@@ -222,8 +218,7 @@ class Run(RunHost):
     def _carry_out(self, commands: Sequence[Command], starts: list[Start]) -> list[Look]:
         """Add to `starts` what is to start; the nodes that are to be looked up."""
         looks: list[Look] = []
-        needed = self._waiters or self._reuse is not None or not self._is_plain
-        emit = self.emit if needed else self._audience.tell
+        emit = self.emit if self._waiters or self._reuse is not None else self._audience.tell
         for command in commands:
             match command:
                 case Start():
@@ -321,14 +316,7 @@ class Run(RunHost):
         """
         if type(event) is NodeFinished and (self._waiters or self._reuse is not None):
             self._node_finished(event)
-        if self._is_plain:
-            self._audience.tell(event)
-        elif self._recorder is not None or self._audience.hears(type(event)):
-            for told in (event,) if self._redact is None else self._redact(event):
-                if self._recorder is not None:
-                    self._recorder.hear(told)
-                if type(told) not in _CALL_EVENTS:  # the rest of a call that was cut off
-                    self._audience.tell(cast(Event, told))
+        self._audience.tell(event)
 
     def _node_finished(self, event: NodeFinished) -> None:
         for waiter in self._waiters.pop(event.node, ()):
@@ -341,11 +329,6 @@ class Run(RunHost):
         self.emit(NodeLogged(node, text, self.elapsed_s))
 
     # -- beginning and end -------------------------------------------------------------------
-
-    def _is_quiet(self) -> bool:
-        """Whether nothing depends on being told when nodes are appended, start and end."""
-        heard = any(map(self._audience.hears, (NodeStarted, GraphGrew, NodeFinished)))
-        return not heard and self._recorder is None and self._reuse is None
 
     def _announce(self) -> None:
         wall = self._clock.wall().isoformat(timespec="milliseconds")
