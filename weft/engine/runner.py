@@ -263,7 +263,7 @@ class Run(RunHost):
             else:
                 attempt = self._attempt_cached(start, cache, self._reuse)
             # What one node sets in its context is not seen by the next.
-            tasks[state] = create(attempt, name=node.id, context=around.copy())
+            tasks[state] = create(attempt, context=around.copy())
 
     async def _attempt(self, start: Start) -> None:
         state, epoch = start.state, start.epoch
