@@ -27,9 +27,9 @@ from weft.engine import (
     RunOptions,
 )
 
-MOST_IN_ENGINE = 105
+MOST_IN_ENGINE = 100
 """With a listener, a retry policy and a budget. Bare asyncio takes some 30."""
-MOST_IN_FLOW = 130
+MOST_IN_FLOW = 120
 
 
 async def work(_: NodeContext, __: Inputs) -> int:
