@@ -220,6 +220,36 @@ def test_a_flood_is_stopped(value: Any) -> None:
     assert asyncio.run(Toolbox(floods).call("floods", {})) == value
 
 
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [("x" * 8, 10), ("\x1f" * 2, 14), ("\N{SNOWMAN}" * 3, 11), (10**11, 12), (-(10**10), 12)],
+)
+def test_a_short_result_is_measured_to_the_byte(value: Any, size: int) -> None:
+    @tool
+    def short() -> Any:
+        return value
+
+    assert asyncio.run(Toolbox(short, max_result_bytes=size).call("short", {})) == value
+    with pytest.raises(ToolLimitError):
+        asyncio.run(Toolbox(short, max_result_bytes=size - 1).call("short", {}))
+
+
+@pytest.mark.parametrize("value", ["\ud800", 2.5, True, None, 10**400])
+def test_what_is_short_is_checked_like_what_is_long(value: Any) -> None:
+    @tool
+    async def short() -> Any:
+        return value
+
+    def call(function: Any) -> Any:
+        return asyncio.run(Toolbox(function).call("short", {}))
+
+    if value == "\ud800":
+        with pytest.raises(ToolResultError, match="JSON cannot hold"):
+            call(short)
+    else:
+        assert call(short) == value
+
+
 class Unreadable(Exception):
     def __str__(self) -> str:
         raise ValueError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from weft.core.errors import Cancelled, ToolArgumentError, ToolNotFound, ToolRaised
-from weft.core.ports import ToolRunner
+from weft.core.ports import ToolRunner, bound
 
 
 def add(a: int, b: int = 1) -> int:
@@ -63,6 +63,22 @@ class ToolRunnerConformance:
 
     def test_an_async_function_is_awaited(self) -> None:
         assert self.call(shout, text="hi") == "HI"
+
+    def test_a_tool_that_is_looked_up_once_is_called_as_by_its_name(self) -> None:
+        async def twice() -> list[Any]:
+            call = bound(self.make(add), "add")
+            with pytest.raises(ToolArgumentError):
+                await call({"c": 2})
+            return [await call({"a": 2}), await call({"a": 2, "b": 3})]
+
+        assert asyncio.run(twice()) == [3, 5]
+
+    def test_an_unknown_tool_cannot_be_looked_up_or_called(self) -> None:
+        async def call() -> None:
+            await bound(self.make(add), "subtract")({})
+
+        with pytest.raises(ToolNotFound, match="subtract"):
+            asyncio.run(call())
 
     def test_an_unknown_tool_is_named_and_the_others_are_offered(self) -> None:
         with pytest.raises(ToolNotFound, match="subtract") as raised:

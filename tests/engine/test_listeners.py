@@ -8,8 +8,20 @@ import pytest
 
 from tests.engine.event_stream import assert_well_formed
 from tests.engine.play import WatchedClock, after, echo, ended, for_ever, give, node, play
-from weft.core.events import Event, NodeFinished, NodeStarted, RunFinished, RunStarted
-from weft.engine import Graph, Node, Run
+from weft.core.events import (
+    Event,
+    Listener,
+    NodeFinished,
+    NodeLogged,
+    NodeStarted,
+    NodeStreamed,
+    RunFinished,
+    RunStarted,
+    Subscription,
+)
+from weft.core.ids import NodeId
+from weft.engine import Graph, Inputs, Node, NodeContext, Run
+from weft.engine.result import RunResult
 from weft.engine.trace import Trace
 
 
@@ -93,3 +105,64 @@ def test_a_trace_is_a_listener() -> None:
     played = play(node("a", after(2, 1)), node("b", after(1, 1), "a"), listeners=[trace])
     assert trace.wall_s == played.result.wall_s == 3
     assert trace.all_busy_s() == 3
+
+
+def chatty() -> list[Node]:
+    """A node that logs, streams, and waits for a node that it appends."""
+
+    async def work(context: NodeContext, _: Inputs) -> str:
+        context.log("begins")
+        context.stream("a piece")
+        child = NodeId(f"{context.scope}/child")
+        context.append([Node(child, give(1))])
+        return (await context.outcome(child)).status
+
+    return [node("a", work), node("b", echo, "a")]
+
+
+def heard_by(*listeners: Listener) -> tuple[list[Event], RunResult]:
+    """What is made ready for the listeners of a run of `chatty`, and its result."""
+    ready: list[Event] = []
+
+    def redact(event: Event) -> list[Event]:
+        ready.append(event)
+        return [event]
+
+    async def main() -> RunResult:
+        return await Run(Graph("test", chatty()), listeners=listeners, redact=redact).wait()
+
+    return ready, asyncio.run(main())
+
+
+def test_a_subscription_is_told_its_kinds_and_the_others_are_not_made_ready() -> None:
+    logged: list[Event] = []
+    ready, result = heard_by(Subscription(frozenset((NodeLogged,)), logged.append))
+    assert result.value("a") == "succeeded"
+    assert [type(event) for event in logged] == [NodeLogged]
+    assert ready == logged
+    assert heard_by()[0] == []
+
+
+def test_a_subscription_beside_a_listener_is_told_no_more_than_its_kinds() -> None:
+    logged: list[Event] = []
+    everything: list[Event] = []
+    subscription = Subscription(frozenset((NodeLogged,)), logged.append)
+    ready, result = heard_by(subscription, everything.append)
+    assert result.value("a") == "succeeded"
+    assert ready == everything
+    assert [event for event in everything if type(event) is NodeLogged] == logged
+
+
+def test_what_is_held_back_of_a_stream_is_told_with_whatever_ends_it() -> None:
+    streamed: list[Event] = []
+    ready, _ = heard_by(Subscription(frozenset((NodeStreamed,)), streamed.append))
+    assert NodeFinished in [type(event) for event in ready]  # the redactor may have a rest by then
+    assert [event for event in ready if type(event) is NodeStreamed] == streamed
+
+
+def test_a_subscription_that_raises_is_told_no_more() -> None:
+    def broken(event: Event) -> None:
+        raise ValueError(type(event).__name__)
+
+    _, result = heard_by(Subscription(frozenset((NodeLogged,)), broken))
+    assert result.reasons == ("a listener raised ValueError('NodeLogged') and is told no more",)

@@ -356,6 +356,17 @@ Event = (
 Listener = Callable[[Event], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A listener that is told events of `kinds` only; the others are not made ready for it."""
+
+    kinds: frozenset[type]
+    listener: Listener
+
+    def __call__(self, event: Event) -> None:
+        self.listener(event)
+
+
 def to_json(event: Event) -> str:
     """The event as one line of JSON, its class under "event". What JSON lacks becomes text."""
     fields = {f.name: getattr(event, f.name) for f in dataclasses.fields(event)}

@@ -18,9 +18,8 @@ def absorbed(states: Mapping[NodeId, NodeState], keep: Collection[NodeId]) -> se
     tolerate losses, or nodes that are absorbed themselves. What is inside a node that is absorbed
     is absorbed with it. Nodes in `keep` are always missed.
     """
-    lost = {
-        state for state in states.values() if state.outcome is not None and not state.outcome.ok
-    }
+    ended = [(state, state.outcome) for state in states.values() if state.outcome is not None]
+    lost = {state for state, outcome in ended if outcome.status != "succeeded"}
     if not lost:
         return set()
     inside = {state for state in lost if _scope_did_without(state)}

@@ -15,7 +15,8 @@ from weft.engine.state import NodeState
 TimerKind = Literal["timeout", "retry", "budget", "deadline"]
 
 
-class Returned(NamedTuple):
+@dataclass(slots=True)
+class Returned:
     """The work that `state` started at `epoch` returned `value`, or the cache had it."""
 
     state: NodeState
@@ -68,11 +69,15 @@ Signal = Returned | Raised | Fired | CancelRequested | Answered | JournalLost
 
 def declared_order(signal: Signal) -> int:
     """Orders signals of one turn: those of no node first, then by the place of their node."""
-    state = getattr(signal, "state", None)
-    return -1 if state is None else int(state.order)
+    if isinstance(signal, Returned | Raised):
+        return signal.state.order
+    if isinstance(signal, Fired) and signal.state is not None:
+        return signal.state.order
+    return -1
 
 
-class Start(NamedTuple):
+@dataclass(slots=True)
+class Start:
     """Run `work(context, argument)` and report under `epoch`."""
 
     state: NodeState

@@ -15,21 +15,25 @@ States = Mapping[NodeId, NodeState]
 def inputs(state: NodeState, states: States) -> dict[str, Any]:
     """The constants and input values of a node that starts, under the names of its edges."""
     node = state.node
-    values = dict(node.given)
+    values, default = dict(node.given), node.join.default
     won = state.winners
     for edge in node.edges:
-        if edge.name and (won is None or edge.source in won):
+        name = edge.name
+        if name and (won is None or edge.source in won):
             source = states[edge.source]
-            streamed = edge.stream and _streamed(source)
-            value = streamed or _value(source, node.join)
-            if value is not MISSING:
-                values[edge.name] = value
+            outcome = source.outcome
+            if edge.stream and (streamed := _streamed(source)) is not None:
+                values[name] = streamed
+            elif outcome is not None and outcome.status == "succeeded":
+                values[name] = outcome.value
+            elif default is not MISSING:
+                values[name] = default
     return values
 
 
 def joined(winners: Sequence[NodeId], join: Join, states: States) -> list[Any]:
     """The values of the children that a join decided for, in declared order."""
-    values = [_value(states[child], join) for child in winners]
+    values = [_value(states[child], join.default) for child in winners]
     return [value for value in values if value is not MISSING]
 
 
@@ -40,6 +44,6 @@ def _streamed(source: NodeState) -> Streamed | None:
     return Streamed(source.growth.grow.results)
 
 
-def _value(source: NodeState, join: Join) -> Any:
+def _value(source: NodeState, default: Any) -> Any:
     outcome = source.outcome
-    return outcome.value if outcome is not None and outcome.ok else join.default
+    return outcome.value if outcome is not None and outcome.status == "succeeded" else default

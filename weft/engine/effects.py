@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from weft.core.errors import EffectUnknown, Failure
 from weft.core.ids import NodeId, in_any_attempt
@@ -119,27 +119,30 @@ class EffectLedger:
         return in_any_attempt(node) in self._earlier
 
 
-class EffectScope(NamedTuple):
-    """Where the code that runs now reports its calls: to its run, and to the run around that."""
+@dataclass(slots=True, eq=False)
+class EffectScope:
+    """Where the code that runs now reports its calls: to its run, and to the run around that.
+
+    `bordered`: its calls pass a border of that run.
+    """
 
     ledger: EffectLedger
     node: NodeId
     attempt: int
     outer: EffectScope | None
+    bordered: bool
 
 
 EFFECTS: Final[ContextVar[EffectScope | None]] = ContextVar("weft_effects", default=None)
 """None outside of a run."""
 
 
-def enter(
-    ledger: EffectLedger, state: NodeState, around: EffectScope | None, *, recorded: bool
-) -> None:
-    """The code that runs from now on is the work of `state`, in the run of `ledger`."""
-    node, attempt = state.node.id, state.attempt
-    if recorded or ledger.guarded:
-        PLACE.set(Place(node, attempt))
-    EFFECTS.set(EffectScope(ledger, node, attempt, around))
+def current_place() -> Place | None:
+    """The place of the code that runs now, in the run whose border its calls pass."""
+    scope = EFFECTS.get()
+    while scope is not None and not scope.bordered:
+        scope = scope.outer
+    return PLACE.get() if scope is None else Place(scope.node, scope.attempt)
 
 
 class MadeCall:

@@ -5,27 +5,35 @@ Commands and events pile up in `out`. Knows neither how nodes start nor who wait
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator
 
 from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError
 from weft.core.events import NodeFinished, Outcome
+from weft.core.frozen import constructor
 from weft.core.ids import NodeId
 from weft.engine.admission import Admission
 from weft.engine.commands import ClearTimers, Command, Stop
 from weft.engine.effects import EffectLedger, ended_unsettled, is_unknown, refusal, scopes
 from weft.engine.frontier import Frontier, needed
 from weft.engine.graph import Graph
+from weft.engine.join import Verdict
 from weft.engine.node import Ask
 from weft.engine.options import RunOptions
 from weft.engine.recall import Recall
 from weft.engine.slices import UNLIMITED
 from weft.engine.state import NodeState, Phase
 
+_node_finished = constructor(NodeFinished)
+_TIMED = frozenset((Phase.BACKOFF, Phase.ASKING))
 
-class Ending:
+
+class Ending(ABC):
     """The nodes of one run, as far as they end. `now` is set before each call.
 
+    `run_ended`: all that has not ended is to be cancelled, nothing starts or expands any more.
+    `quiet`: nobody is told when nodes are appended, start and end, but who waits for a node.
     `_left`: so many nodes may still be ended, told of and taken in within this step.
     """
 
@@ -36,7 +44,10 @@ class Ending:
         self.open = len(graph.nodes)
         self.out: list[Command] = []
         self.questions: dict[NodeId, Ask] = {}
-        self.frontier = Frontier(recall)
+        self.run_ended = False
+        self.quiet = False
+        self.frontier = Frontier(recall, self._decide)
+        self.states = self.frontier.states
         self._effects = effects
         self._graph = graph
         self._admission = Admission(options)
@@ -44,10 +55,9 @@ class Ending:
         self._doomed: tuple[Iterator[NodeState], Failure] | None = None
         self._left = UNLIMITED
 
-    @property
-    def states(self) -> dict[NodeId, NodeState]:
-        """Every node of the run; read only."""
-        return self.frontier.states
+    @abstractmethod
+    def _decide(self, state: NodeState, verdict: Verdict) -> None:
+        """Start or end a node whose inputs are decided."""
 
     def cancel(
         self, states: Iterable[NodeState], failure: Failure, *, by_name: bool = False
@@ -82,13 +92,9 @@ class Ending:
                 self.cancel([*state.inside(), state], failure)
                 doubtful += self.frontier.sources(state)
 
-    @property
-    def run_ended(self) -> bool:
-        """Whether all that has not ended is to be cancelled: nothing starts or expands any more."""
-        return self._doomed is not None
-
     def end_all(self, failure: Failure) -> None:
         """Cancel every node that has not ended, by `end_some`."""
+        self.run_ended = True
         self._doomed = reversed(list(self.states.values())), failure
         self._admission.close()
 
@@ -102,12 +108,15 @@ class Ending:
         self._ended.clear()  # nobody is told: all end
 
     def _finish(self, state: NodeState, outcome: Outcome, told: NodeFinished | None = None) -> None:
-        self._clear(state)
+        policy, phase = state.node.policy, state.phase
+        if policy.timeout_s is not None or policy.limit is not None or phase in _TIMED:
+            self._clear(state)
         state.phase = Phase.ENDED
         state.epoch += 1
         state.outcome = outcome
         self.open -= 1
-        self.out.append(told or NodeFinished(state.node.id, outcome, self.now))
+        if told is not None or state.heard or not self.quiet:
+            self.out.append(told or _node_finished(state.node.id, outcome, self.now))
         self._ended.append(state)
 
     def _clear(self, state: NodeState) -> None:

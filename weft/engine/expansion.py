@@ -16,7 +16,6 @@ from weft.core.ids import NodeId
 from weft.engine.checks import check_growth, checking
 from weft.engine.effects import EffectLedger
 from weft.engine.ending import Ending
-from weft.engine.frontier import Decided
 from weft.engine.graph import Graph, grew, ranking
 from weft.engine.join import Verdict
 from weft.engine.node import Grow, Node
@@ -45,10 +44,6 @@ class Expansion(Ending):
         self._most = options.max_nodes
 
     @abstractmethod
-    def _decide(self, decided: Iterable[Decided]) -> None:
-        """Start or end nodes whose inputs are decided."""
-
-    @abstractmethod
     def _joined(self, state: NodeState, growth: Growth, verdict: Verdict) -> None:
         """The children of `state` are enough, or can never be."""
 
@@ -71,10 +66,11 @@ class Expansion(Ending):
         """Append `nodes` to `parent`. Raises `BuildError` or `RunError`, and adds none then."""
         self.check_room(parent, len(nodes))
         longest = finish(self._checked(parent, nodes))
-        self.out.append(grew(parent.node.id, nodes, None, self.now))
+        if not self.quiet:
+            self.out.append(grew(parent.node.id, nodes, None, self.now))
         self._effects.decides(parent.node.id)
         added = self._enter(parent, nodes, longest)
-        self._decide(self.frontier.decide(added, [self.frontier.connect(each) for each in added]))
+        self.frontier.decide(added, [self.frontier.connect(each) for each in added])
 
     def check_room(self, parent: NodeState, count: int) -> None:
         """Raise `NodeLimit` when the run may not have `count` nodes more, which `parent` wants.
@@ -159,12 +155,13 @@ class Expansion(Ending):
         state.growth = growth
         added: list[NodeState] = []
         for part in slices(grow.nodes):
-            self.out.append(grew(state.node.id, part, grow, self.now, len(added)))
+            if not self.quiet:
+                self.out.append(grew(state.node.id, part, grow, self.now, len(added)))
             added += self._enter(state, part, longest)
             if len(part) < len(grow.nodes):
                 yield
         yield from self._connect(added)
-        self._decide(self.frontier.grew(state))
+        self.frontier.grew(state)
         verdict = growth.count.start()
         if verdict is not None:
             self._joined(state, growth, verdict)
@@ -178,7 +175,7 @@ class Expansion(Ending):
                 yield
         start = 0
         for part in slices(added):
-            self._decide(self.frontier.decide(part, arrived[start : start + len(part)]))
+            self.frontier.decide(part, arrived[start : start + len(part)])
             start += len(part)
             if len(part) < len(added):
                 yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from weft.core.errors import CycleError, Failure, InternalError
@@ -12,8 +12,10 @@ from weft.engine.node import Edge, Inputs, Join, Node, NodeContext, Policy
 from weft.engine.recall import Recall, Within
 from weft.engine.state import NodeState, Phase
 
+_PENDING = Phase.PENDING
 READY = Verdict()
-Decided = tuple[NodeState, Verdict]
+LEFT_OUT = Verdict(left_out=True)
+Decide = Callable[[NodeState, Verdict], None]
 
 
 class Frontier:
@@ -21,22 +23,23 @@ class Frontier:
 
     `work` is the weight of the nodes that spend tokens or money and have not ended.
 
-    `add`, `decide`, `ended` and `grew` yield the nodes whose inputs are decided by that, each with
-    the verdict. A node is yielded once; one that is no longer pending is never yielded.
+    `add`, `decide`, `ended` and `grew` tell `decide` each node whose inputs are decided by that,
+    with the verdict, once, and none that is no longer pending by then.
     """
 
-    def __init__(self, recall: Recall | None) -> None:
+    def __init__(self, recall: Recall | None, decide: Decide) -> None:
         self.states: dict[NodeId, NodeState] = {}
         self.work = 0.0
         self._recall = recall
+        self._decide = decide
 
     def add(
         self, nodes: Sequence[Node], ranks: Mapping[NodeId, float], parent: NodeState | None
-    ) -> Iterator[Decided]:
+    ) -> None:
         """Take in checked `nodes`."""
         added = self.enter(nodes, ranks, parent)
         # Connect all before the first is decided: that may cancel others, or need them.
-        yield from self.decide(added, [self.connect(state) for state in added])
+        self.decide(added, [self.connect(state) for state in added])
 
     def enter(
         self, nodes: Sequence[Node], ranks: Mapping[NodeId, float], parent: NodeState | None
@@ -58,25 +61,25 @@ class Frontier:
                 parent.children += added
         return added
 
-    def decide(
-        self, added: Sequence[NodeState], arrived: Sequence[Sequence[NodeState]]
-    ) -> Iterator[Decided]:
+    def decide(self, added: Sequence[NodeState], arrived: Sequence[Sequence[NodeState]]) -> None:
         """Those `added` and connected that are decided already: by what has `arrived` at each."""
         for state, sources in zip(added, arrived, strict=True):
-            if state.missing == 0 and state.phase is Phase.PENDING:
-                yield state, READY
+            if state.missing == 0 and state.phase is _PENDING:
+                self._decide(state, READY)
             for source in sources:
-                yield from self._arrive(state, source)
+                self._arrive(state, source)
 
     def connect(self, state: NodeState) -> Sequence[NodeState]:
         """Enter `state` with all it waits for; those of them that have ended already."""
         edges: Collection[Edge] = state.node.edges
+        if not edges:
+            return ()
         if state.node.join.mode != "all":
             edges = {edge.source: edge for edge in edges}.values()  # a branch counts once
             sources = [edge.source for edge in edges]
             state.count = self.count(state.node.id, state.node.join, sources)
         state.missing = len(edges)
-        arrived = []
+        arrived: list[NodeState] = []
         for edge in edges:
             source = self.states[edge.source]
             if source.outcome is not None:
@@ -105,41 +108,49 @@ class Frontier:
             return JoinCount(join, sources)
         return JoinCount(join, sources, self._recall.winners(node, sources))
 
-    def ended(self, source: NodeState) -> Iterator[Decided]:
+    def ended(self, source: NodeState) -> None:
         """`source` has its outcome."""
-        if source.node.policy.spends:
-            self.work -= source.node.policy.weight
-        for waiting in source.dependents or ():
-            yield from self._arrive(waiting, source)
+        policy = source.node.policy
+        if policy.spends:
+            self.work -= policy.weight
+        if source.dependents is not None:
+            value = source.outcome is not None and source.outcome.status == "succeeded"
+            for waiting in source.dependents:
+                if not value or waiting.count is not None:
+                    self._arrive(waiting, source)
+                elif waiting.phase is _PENDING:
+                    self._met(waiting)
         if source.watchers is not None and not source.streams:
             for waiting in source.watchers:
-                yield from self._arrive(waiting, source)
+                self._arrive(waiting, source)
 
-    def grew(self, source: NodeState) -> Iterator[Decided]:
+    def grew(self, source: NodeState) -> None:
         """`source` has appended its items."""
         if source.watchers is not None and source.streams:
             for waiting in source.watchers:
-                yield from self._met(waiting)
+                self._met(waiting)
 
-    def _arrive(self, waiting: NodeState, source: NodeState) -> Iterator[Decided]:
+    def _arrive(self, waiting: NodeState, source: NodeState) -> None:
         outcome = source.outcome
-        if waiting.phase is not Phase.PENDING or outcome is None:
+        if waiting.phase is not _PENDING or outcome is None:
             return
         if waiting.count is not None:
             verdict = waiting.count.arrive(source.node.id, outcome)
             if verdict is not None:
-                yield waiting, verdict
-        elif outcome.ok or outcome.failure is None:
+                self._decide(waiting, verdict)
+        elif outcome.status == "succeeded":
+            self._met(waiting)
+        elif outcome.failure is None:
             # Left out only when all have ended: a failure counts more, whatever the order.
-            waiting.left_out |= not outcome.ok
-            yield from self._met(waiting)
+            waiting.left_out = True
+            self._met(waiting)
         else:
-            yield waiting, Verdict(failure=_upstream(source))
+            self._decide(waiting, Verdict(failure=_upstream(source)))
 
-    def _met(self, waiting: NodeState) -> Iterator[Decided]:
+    def _met(self, waiting: NodeState) -> None:
         waiting.missing -= 1
-        if waiting.missing == 0 and waiting.phase is Phase.PENDING:
-            yield waiting, Verdict(left_out=True) if waiting.left_out else READY
+        if waiting.missing == 0 and waiting.phase is _PENDING:
+            self._decide(waiting, LEFT_OUT if waiting.left_out else READY)
 
     def refuse_deadlock(self, nodes: Sequence[Node], parent: NodeState) -> None:
         """Raise `CycleError` when `nodes` would wait for what must wait for `parent`."""

@@ -6,10 +6,13 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from weft.core.errors import UnknownReference
 from weft.core.events import GraphGrew, NodeInfo
+from weft.core.frozen import constructor
 from weft.core.ids import NodeId
 from weft.engine.checks import check
 from weft.engine.node import Grow, Node
 from weft.engine.slices import finish, slices
+
+_node_info = constructor(NodeInfo)
 
 
 class Graph:
@@ -80,7 +83,7 @@ def ranking(
 def info(node: Node, parent: NodeId | None = None) -> NodeInfo:
     """What readers of events need to know of `node`."""
     edges, policy, join = node.edges, node.policy, node.join
-    return NodeInfo(
+    return _node_info(
         node.id,
         node.kind,
         tuple([edge.source for edge in edges]),

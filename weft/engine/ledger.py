@@ -10,9 +10,13 @@ from weft.engine.state import Account, NodeState
 
 
 class Ledger:
-    """Charges consumption to a node, its scopes and the run; says which limit that reached."""
+    """Charges consumption to a node, its scopes and the run; says which limit that reached.
+
+    `reached`: whether any limit has been.
+    """
 
     def __init__(self, limit: Limit | None, now_s: float) -> None:
+        self.reached = False
         self.run = Account(limit, None, now_s) if limit is not None else None
         self.total = Usage()
 
@@ -33,12 +37,14 @@ class Ledger:
             if account.reached is None:
                 account.reached = account.budget.exceeded(account.spent, now_s - account.since_s)
                 if account.reached is not None:
+                    self.reached = True
                     reached.append(account)
         return reached
 
     def time_up(self, account: Account) -> None:
         """The account's seconds have passed: its timer says so, whatever rounding makes of it."""
         account.reached = account.budget.exceeded(account.spent, account.budget.seconds or 0.0)
+        self.reached = True
 
     def closed(self, state: NodeState) -> Account | None:
         """The innermost account of `state` whose limit is reached, if any."""

@@ -7,7 +7,6 @@ them over. Knows no signals, timers or budgets beyond what a single node has.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError
@@ -23,6 +22,7 @@ from weft.core.events import (
     NodeWaiting,
     Outcome,
 )
+from weft.core.frozen import constructor
 from weft.core.ids import NodeId
 from weft.core.values import Usage
 from weft.engine import stand_in
@@ -31,7 +31,7 @@ from weft.engine.commands import Command, Look, Looked, SetTimer, Start
 from weft.engine.delivery import inputs, joined
 from weft.engine.effects import EffectLedger
 from weft.engine.expansion import Expansion
-from weft.engine.frontier import Decided
+from weft.engine.frontier import READY
 from weft.engine.graph import Graph
 from weft.engine.join import DECIDED_EARLY, Verdict
 from weft.engine.ledger import Ledger
@@ -41,14 +41,16 @@ from weft.engine.recall import Recall
 from weft.engine.slices import SLICE, UNLIMITED
 from weft.engine.state import Account, Growth, NodeState, Phase
 
+_node_started, _outcome = constructor(NodeStarted), constructor(Outcome)
 _REQUESTS = frozenset((Grow, Ask, Skip))
+_QUEUED, _RUNNING = Phase.QUEUED, Phase.RUNNING
 
 
 class Lifecycle(Expansion):
     """The nodes of one run. `now` is set by the scheduler before each call.
 
     With a `recall`, each node is looked up before its first start. What is left of a step is done
-    in the next: see `renew` and `busy`.
+    in the next, see `renew`; `busy` says, after `settle`, whether there is any.
     """
 
     def __init__(
@@ -59,79 +61,80 @@ class Lifecycle(Expansion):
         self._seed = options.seed
         self._asked: Counter[tuple[NodeId, int]] = Counter()
         self._starts_left = UNLIMITED
-        self._cut_short = False
+        self.busy = False
 
     def begin(self) -> None:
         """Take in the nodes of the graph."""
-        self._decide(self.frontier.add(self._graph.nodes, self._graph.ranks, None))
+        self.frontier.add(self._graph.nodes, self._graph.ranks, None)
         self._call_off(self._graph.nodes)
 
     def renew(self, allowance: float = SLICE) -> None:
         """A new step begins, in which so many nodes are taken in or ended, and as many started."""
         self._left = self._starts_left = allowance
 
-    @property
-    def busy(self) -> bool:
-        """Whether another step has something to do, even if nothing happens."""
-        if self._doomed is not None:
-            return self.open > 0
-        return bool(self._expansions or self._ended or self._cut_short)
-
     def take(self) -> bool:
-        """Count a signal. False when this step may take in and end no more nodes."""
+        """Tell of all that has ended, and count a signal. False when this step may do no more."""
+        if (self._ended or self._expansions) and not self.tell():
+            return False
         self._left -= 1
         return self._left >= 0
 
     def settle(self) -> list[Command]:
         """Start whoever may start, until nothing moves; hand over the commands."""
-        ready, admit = self._admission.ready, self._admission.admit
-        self._cut_short = False
+        admission = self._admission
+        ready, admit, limited = admission.ready, admission.admit, admission.limited
+        cut_short = False
         if self.run_ended:
             self.end_some()
         while not self.run_ended:
-            self.tell()
+            if self._ended or self._expansions:
+                self.tell()
             if self._starts_left <= 0:
-                self._cut_short = True
+                cut_short = True
                 break
-            state = ready.popleft() if ready else admit()
+            state = ready.popleft() if ready else admit() if limited else None
             if state is None:
                 break
             self._starts_left -= 1
-            if self._recall is None or state.attempt or state.phase is not Phase.QUEUED:
+            if self._recall is None or state.attempt or state.phase is not _QUEUED:
                 self._start(state)
             else:
                 self.out.append(Look(state, inputs(state, self.states)))
+        left = self.open if self.run_ended else cut_short or self._expansions or self._ended
+        self.busy = bool(left)
         commands, self.out = self.out, []
         return commands
 
     def tell(self) -> bool:
         """Expand; tell everybody who waits about nodes that have ended. Whether all are told."""
-        while (self._expansions or self._ended) and self._left > 0:
-            if self._expansions:
+        expansions, ended = self._expansions, self._ended
+        while (expansions or ended) and self._left > 0:
+            if expansions:
                 self._expand_on()
                 continue
             self._left -= 1
-            state = self._ended.popleft()
-            self._decide(self.frontier.ended(state))
+            state = ended.popleft()
+            self.frontier.ended(state)
             if state.parent is not None:
                 self._child_ended(state.parent, state)
-        return not self._expansions and not self._ended
+        return not expansions and not ended
 
     # -- nodes become ready ------------------------------------------------------------------
 
-    def _decide(self, decided: Iterable[Decided]) -> None:
-        for state, verdict in decided:
-            if verdict.failure is None and not verdict.left_out:
-                if state.count is not None:
-                    state.winners = verdict.winners
-                    self._tell_winners(state, state.node.join, verdict)
-                self._admission.enqueue(state)
-            elif verdict.left_out or state.count is None:
-                self._finish(state, Outcome("skipped", None, verdict.failure, 0))
-            else:
-                self._give_up(state, verdict.error().failure())
-            if state.node.join.cancel_rest:
-                self._let_go(state)
+    def _decide(self, state: NodeState, verdict: Verdict) -> None:
+        if verdict is READY:  # by far the most
+            self._admission.enqueue(state)
+        elif verdict.failure is None and not verdict.left_out:
+            if state.count is not None:
+                state.winners = verdict.winners
+                self._tell_winners(state, state.node.join, verdict)
+            self._admission.enqueue(state)
+        elif verdict.left_out or state.count is None:
+            self._finish(state, Outcome("skipped", None, verdict.failure, 0))
+        else:
+            self._give_up(state, verdict.error().failure())
+        if state.node.join.cancel_rest:
+            self._let_go(state)
 
     # -- works start and come back -----------------------------------------------------------
 
@@ -181,42 +184,47 @@ class Lifecycle(Expansion):
         )
 
     def _start(self, state: NodeState, argument: Inputs | None = None, digest: str = "") -> None:
-        if state.phase is not Phase.QUEUED:
+        if state.phase is not _QUEUED:
             self._admission.give(state)
             return
-        policy = state.node.policy
-        if policy.spends and (closed := self.ledger.closed(state)) is not None:
+        node = state.node
+        policy = node.policy
+        ledger = self.ledger
+        if policy.spends and ledger.reached and (closed := ledger.closed(state)) is not None:
             self._admission.give(state)
             failure = stand_in.spent(closed)
             instead = None if self._effects.undecided_in(state.node.id) else policy.degrade
             self._settle_for(state, stand_in.for_budget(state, failure, instead), failure)
             return
-        if policy.limit is not None and (account := self.ledger.open(state, self.now)):
+        if policy.limit is not None and (account := ledger.open(state, self.now)):
             self.watch_seconds(account)
         state.attempt += 1
         if policy.timeout_s is not None:
             state.due_s = self.now + policy.timeout_s
             self.out.append(SetTimer(state, state.attempt, "timeout", policy.timeout_s))
-        self.out.append(NodeStarted(state.node.id, state.attempt, self.now, digest))
+        if not self.quiet:
+            self.out.append(_node_started(node.id, state.attempt, self.now, digest))
         if argument is None:
             argument = inputs(state, self.states)
-        self._run(state, state.node.work, argument)
+        self._run(state, node.work, argument)
 
     def _run(self, state: NodeState, work: Any, argument: Any) -> None:
-        state.phase = Phase.RUNNING
+        state.phase = _RUNNING
         state.epoch += 1
         self.out.append(Start(state, state.epoch, work, argument))
 
     def returned(self, state: NodeState, value: Any, cached: bool) -> None:
         """The work of `state` came back with a value, or with a request."""
-        self._admission.give(state)
+        if state.slotted:
+            self._admission.give(state)
         if cached:
             state.via = "cache"
-        if type(value) not in _REQUESTS:
+        kind = type(value)
+        if kind not in _REQUESTS:
             (self._hold if state.open else self._release)(state, value, None)
-        elif type(value) is Grow:
+        elif kind is Grow:
             self._grow(state, value)
-        elif type(value) is Ask:
+        elif kind is Ask:
             self._ask(state, value)
         else:
             if value.reason:
@@ -311,15 +319,17 @@ class Lifecycle(Expansion):
             missing, via = state.cause, state.via
             if type(value) is Partial:
                 value, missing = value.value, state.cause or value.missing
-            if missing is None and (lost := state.lost) is not None:
+            joins = state.count is not None or state.growth is not None
+            if joins and missing is None and (lost := state.lost) is not None:
                 missing, via = lost
-            self._finish(state, Outcome("succeeded", value, missing, state.attempt, via))
+            self._finish(state, _outcome("succeeded", value, missing, state.attempt, via))
 
     def rest(self, state: NodeState, until: NodeState) -> None:
         """The work of `state` waits for the end of `until`, and holds no slot any more."""
         self.frontier.refuse_waiting(state, [until])
         before = [other for other in state.awaited or () if other.phase is not Phase.ENDED]
         state.awaited = [*before, until]
+        until.heard = True
         self._admission.give(state)
         self.out.append(NodeWaiting(state.node.id, self.now))
 

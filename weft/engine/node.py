@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, Protocol
 from weft.core.budget import Budget
 from weft.core.errors import Failure
 from weft.core.events import JoinMode, Outcome
+from weft.core.frozen import constructor
 from weft.core.ids import NodeId
 from weft.core.ports import Program
 from weft.core.values import Denoised, Speculated, Usage
@@ -278,6 +279,10 @@ class Node:
     kind: str = "call"
     identity: str = ""
     recallable: bool = True
+
+
+make_node: Final = constructor(Node)
+"""A `Node`, for who makes very many."""
 
 
 @dataclass(frozen=True, slots=True)

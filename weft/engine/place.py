@@ -21,4 +21,4 @@ class Place:
 
 
 PLACE: Final[ContextVar[Place | None]] = ContextVar("weft_place", default=None)
-"""None outside of a run. A run inside the work of another one's node keeps that node's place."""
+"""The place of code that runs outside of a run. See `weft.engine.effects.current_place`."""

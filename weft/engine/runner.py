@@ -12,7 +12,6 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
 
-from weft.core.calls import CallEvent
 from weft.core.conversion import convert
 from weft.core.errors import Failure, InternalError, NodeFailed, UnknownReference
 from weft.core.events import (
@@ -20,6 +19,7 @@ from weft.core.events import (
     Listener,
     NodeFinished,
     NodeLogged,
+    NodeStarted,
     RunFinished,
     RunResumed,
     RunStarted,
@@ -47,7 +47,7 @@ from weft.engine.commands import (
 )
 from weft.engine.context import Context
 from weft.engine.digest import look_up
-from weft.engine.effects import EFFECTS, EffectLedger, enter
+from weft.engine.effects import EFFECTS, EffectLedger, EffectScope
 from weft.engine.graph import Graph
 from weft.engine.node import Ask, Cache
 from weft.engine.options import RunOptions
@@ -94,10 +94,9 @@ class Run(RunHost):
         self._options = options
         self._clock = clock or SystemClock()
         self._reuse = None if store is None else Reuse(store, self._log)
-        self._audience = Audience(listeners)
+        self._audience = Audience(listeners, redact, recorder)
         self._recall = recall or (None if recorder is None else NOTHING)
         self._recorder = recorder
-        self._redact = redact
         scheduler = Scheduler(graph, options, self._recall, self._effects, slice_nodes=SLICE)
         super().__init__(run or run_id(graph.name, {}), graph.name, scheduler, services)
         self._inbox: list[Signal] = []
@@ -117,6 +116,7 @@ class Run(RunHost):
         """
         if self._begun:
             raise InternalError(f"{self.id} is already under way; a Run runs once")
+        self._bordered = self._recall is not None or self._effects.guarded
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._around = EFFECTS.get()
@@ -127,7 +127,8 @@ class Run(RunHost):
             self._recorder.begin(self, self._clock)
         self._announce()
         try:
-            self._perform(self._scheduler.begin(self.elapsed_s))
+            quiet = self._audience.is_quiet and self._reuse is None
+            self._perform(self._scheduler.begin(self.elapsed_s, quiet=quiet))
             self._turn()  # it may have been cancelled before it began
             await self._done
         except asyncio.CancelledError:
@@ -195,15 +196,15 @@ class Run(RunHost):
             signals.sort(key=declared_order)
         try:
             if signals or self._scheduler.busy:
-                self._perform(self._scheduler.advance(signals, self.elapsed_s))
+                now_s = self._clock.now() - self._started_s
+                self._perform(self._scheduler.advance(signals, now_s))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug must not hang
             self._crash(error)
 
     def _perform(self, commands: Sequence[Command]) -> None:
         starts: list[Start] = []
-        looks = self._carry_out(commands, starts)
-        while looks:
-            looks = self._carry_out(self._looked(looks), starts)
+        while looks := self._carry_out(commands, starts):
+            commands = self._looked(looks)
         if self._recorder is not None:
             self._recorder.commit(starts)
         elif starts:
@@ -217,19 +218,23 @@ class Run(RunHost):
     def _carry_out(self, commands: Sequence[Command], starts: list[Start]) -> list[Look]:
         """Add to `starts` what is to start; the nodes that are to be looked up."""
         looks: list[Look] = []
+        emit = self.emit if self._waiters or self._reuse is not None else self._audience.tell
         for command in commands:
-            if isinstance(command, Start):
-                starts.append(command)
-            elif isinstance(command, Look):
-                looks.append(command)
-            elif isinstance(command, Stop):
-                self._stop(command.state)
-            elif isinstance(command, SetTimer):
-                self._alarm.set(command)
-            elif isinstance(command, ClearTimers):
-                self._alarm.clear(command.state)
-            else:
-                self.emit(command)
+            match command:
+                case Start():
+                    starts.append(command)
+                case NodeStarted() | NodeFinished():  # by far the most
+                    emit(command)
+                case Look():
+                    looks.append(command)
+                case Stop(state):
+                    self._stop(state)
+                case SetTimer():
+                    self._alarm.set(command)
+                case ClearTimers(state):
+                    self._alarm.clear(state)
+                case _:
+                    self.emit(command)
         return looks
 
     def _looked(self, looks: Iterable[Look]) -> Sequence[Command]:
@@ -246,24 +251,27 @@ class Run(RunHost):
 
     def start(self, starts: Iterable[Start]) -> None:
         """Start works, but for those that were stopped meanwhile."""
+        tasks, create, around = self._tasks, self._loop.create_task, self._context
         for start in starts:
-            state, epoch, work, _ = start
-            if state.epoch != epoch:
+            state = start.state
+            if state.epoch != start.epoch:
                 continue
-            cache = state.node.policy.cache
-            if cache is None or self._reuse is None or work is not state.node.work:
+            node = state.node
+            cache = node.policy.cache
+            if cache is None or self._reuse is None or start.work is not node.work:
                 attempt = self._attempt(start)
             else:
                 attempt = self._attempt_cached(start, cache, self._reuse)
-            context = self._context.copy()  # what one node sets is not seen by the next
-            self._tasks[state] = self._loop.create_task(attempt, context=context)
+            # What one node sets in its context is not seen by the next.
+            tasks[state] = create(attempt, context=around.copy())
 
     async def _attempt(self, start: Start) -> None:
-        state, epoch, work, argument = start
+        state, epoch = start.state, start.epoch
         signal: Signal
-        enter(self._effects, state, self._around, recorded=self._recall is not None)
+        around, bordered = self._around, self._bordered
+        EFFECTS.set(EffectScope(self._effects, state.node.id, state.attempt, around, bordered))
         try:
-            doing = work(Context(self, state, epoch), argument)
+            doing = start.work(Context(self, state, epoch), start.argument)
             if self._recorder is not None:
                 doing = self._recorder.metered(state.node.id, doing)
             value = await doing
@@ -279,11 +287,11 @@ class Run(RunHost):
         else:
             signal = Returned(state, epoch, value)
         if state.epoch == epoch and self._tasks.pop(state, None) is not None:
-            if self._tasks or self._turn_is_due:
-                self._signal(signal)
-            else:  # nothing else can come in this turn
-                self._inbox.append(signal)
-                self._turn()
+            self._inbox.append(signal)
+            if not self._tasks and not self._turn_is_due:
+                self._turn()  # nothing else can come in this turn
+            else:
+                self._turn_soon()
 
     async def _attempt_cached(self, start: Start, cache: Cache, reuse: Reuse) -> None:
         entry = await reuse.find(start, cache)
@@ -306,13 +314,9 @@ class Run(RunHost):
 
         The one place where events leave the run: what is secret in them stays here.
         """
-        if type(event) is NodeFinished:
+        if type(event) is NodeFinished and (self._waiters or self._reuse is not None):
             self._node_finished(event)
-        for told in (event,) if self._redact is None else self._redact(event):
-            if self._recorder is not None:
-                self._recorder.hear(told)
-            if not isinstance(told, CallEvent):  # the rest of a call that was cut off
-                self._audience.tell(told)
+        self._audience.tell(event)
 
     def _node_finished(self, event: NodeFinished) -> None:
         for waiter in self._waiters.pop(event.node, ()):

@@ -102,10 +102,14 @@ class Scheduler:
         """True while `advance` has something left to do, whatever happens."""
         return bool(self._signals) or self._nodes.busy
 
-    def begin(self, now_s: float = 0.0) -> list[Command]:
-        """The first commands of the run, or of the part of it that begins `now_s` into it."""
+    def begin(self, now_s: float = 0.0, *, quiet: bool = False) -> list[Command]:
+        """The first commands of the run, or of the part of it that begins `now_s` into it.
+
+        `quiet`: no `NodeStarted`, `GraphGrew` and `NodeFinished` are wanted, but for the end of a
+        node that another waits for.
+        """
         nodes = self._nodes
-        nodes.now = now_s
+        nodes.now, nodes.quiet = now_s, quiet
         nodes.renew(self._slice)
         if self._options.deadline_s is not None:
             nodes.out.append(SetTimer(None, 0, "deadline", self._options.deadline_s - now_s))
@@ -119,27 +123,28 @@ class Scheduler:
         nodes = self._nodes
         nodes.now = now_s
         nodes.renew(self._slice)
-        behind = self.busy
+        ahead, behind = self._signals, self.busy
         for signal in signals:
-            if declared_order(signal) >= 0 and not (behind and _ends_waiting(signal)):
-                self._signals.append(signal)
+            if type(signal) is Returned or (
+                declared_order(signal) >= 0 and not (behind and _ends_waiting(signal))
+            ):
+                ahead.append(signal)
             elif not nodes.run_ended:
                 self._interrupt(signal)
-        while self._signals and not nodes.run_ended and nodes.tell() and nodes.take():
-            self._take(self._signals.popleft())
+        while ahead and not nodes.run_ended and nodes.take():
+            signal = ahead.popleft()
+            if type(signal) is Returned:
+                state = signal.state
+                if signal.epoch == state.epoch:
+                    nodes.returned(state, signal.value, signal.cached)
+            elif type(signal) is Raised:
+                if signal.epoch == signal.state.epoch:
+                    nodes.attempt_failed(signal.state, signal.error)
+            else:
+                self._interrupt(signal)
         if nodes.run_ended:
-            self._signals.clear()
+            ahead.clear()
         return nodes.settle()
-
-    def _take(self, signal: Signal) -> None:
-        if type(signal) is Returned:
-            if signal.epoch == signal.state.epoch:
-                self._nodes.returned(signal.state, signal.value, signal.cached)
-        elif type(signal) is Raised:
-            if signal.epoch == signal.state.epoch:
-                self._nodes.attempt_failed(signal.state, signal.error)
-        else:
-            self._interrupt(signal)
 
     def append(self, parent: NodeState, nodes: Sequence[Node], now_s: float) -> list[Command]:
         """`parent`, which is running, adds `nodes`.

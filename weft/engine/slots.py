@@ -48,7 +48,7 @@ class Slots:
 
         The caller gives the slots back at once when the state has stopped waiting meanwhile.
         """
-        if self._general == 0:
+        if self._general == 0 or not self._queues:
             return None
         best = self._most_urgent()
         if best is None:

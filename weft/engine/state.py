@@ -69,7 +69,8 @@ class NodeState:
     them; `awaited` are other nodes that its work waits for. `cause` is the failure that a fallback,
     a default or a cheaper node stands in for. `due_s` is when its attempt times out. `tolerated`: a
     join was decided without it, or the work that appended it cancelled it, so that its failure is
-    none of the run. `by_name`: somebody cancelled it, or a node that it is inside.
+    none of the run. `by_name`: somebody cancelled it, or a node that it is inside. `heard`: the
+    work of another node waits for its end.
     """
 
     __slots__ = (
@@ -87,6 +88,7 @@ class NodeState:
         "epoch",
         "gate",
         "growth",
+        "heard",
         "held",
         "left_out",
         "missing",
@@ -136,6 +138,7 @@ class NodeState:
         self.left_out = False
         self.tolerated = False
         self.by_name = False
+        self.heard = False
 
     @property
     def lost(self) -> tuple[Failure, Via] | None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Tool, Toolbox
 from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import ToolNotFound
-from weft.core.ports import ToolRunner
+from weft.core.ports import ToolCall, ToolRunner, bound
 from weft.core.values import ToolSpec
 from weft.workflow.imports import Function, function_of, tool_of
 from weft.workflow.sources import Source, called, is_known, open_source, source_of
@@ -72,6 +73,7 @@ class Toolset:
         self._toolbox = Toolbox()
         self._calls: ToolRunner = ReusingTools(self._toolbox)
         self._names: dict[tuple[Unit, str], str] = {}
+        self._bound: dict[tuple[Unit, str], ToolCall] = {}
         self._functions: dict[tuple[Unit, str], Function] = {}
         self._sources: dict[tuple[Unit, str], Source] = {}
         self._reused: dict[tuple[Unit, str], ToolRunner] = {}
@@ -83,6 +85,7 @@ class Toolset:
     def put(self, border: Border) -> None:
         """Have all calls from now on pass `border`. Before any server is started."""
         self._border = border
+        self._bound.clear()
         self._calls = border.tools(self._calls)
         if self._given is not None:
             self._given = border.tools(self._given)
@@ -167,14 +170,32 @@ class Toolset:
 
     async def call(self, unit: Unit, text: str, arguments: Mapping[str, Any]) -> Any:
         """Call the tool. Raises: what `ToolRunner.call` raises."""
+        return await self.bound(unit, text)(arguments)
+
+    def bound(self, unit: Unit, text: str) -> ToolCall:
+        """Calls of the tool, looked up once.
+
+        Raises: `ToolNotFound` or `BuildError` when it cannot be imported.
+        """
+        found = self._bound.get((unit, text))
+        if found is None:
+            found = self._bound[unit, text] = self._lookup(unit, text)
+        return found
+
+    def _lookup(self, unit: Unit, text: str) -> ToolCall:
         if self._given is not None and _short(text) in self._given_specs:
-            return await self._given.call(_short(text), arguments)
+            return partial(self._given.call, _short(text))
         source = source_of(unit, text)
         if source is not None:
-            await self.start(unit, source[0])
-            return await self._reused[unit, source[0]].call(called(*source), arguments)
+            return partial(self._call_source, unit, *source)
         self._tool(unit, text)
-        return await self._calls.call(self._names[unit, text], arguments)
+        return bound(self._calls, self._names[unit, text])
+
+    async def _call_source(
+        self, unit: Unit, name: str, tool: str, arguments: Mapping[str, Any]
+    ) -> Any:
+        await self.start(unit, name)
+        return await self._reused[unit, name].call(called(name, tool), arguments)
 
     def function(self, unit: Unit, reference: str) -> Function:
         """The plain function. Raises: `ToolNotFound` or `BuildError`."""

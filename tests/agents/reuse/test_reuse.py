@@ -11,7 +11,7 @@ from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Toolbox, tool, tool_logs
 from weft.core.errors import StoreError, ToolNotFound, ToolRaised, WeftError
 from weft.core.fakes import FakeClock, MemoryStore
-from weft.core.ports import Entry
+from weft.core.ports import Entry, bound
 from weft.engine.store_sqlite import SqliteStore
 
 
@@ -80,6 +80,19 @@ def test_calls_that_are_not_pure_are_made_each_time() -> None:
     at_once(reusing, "tea", "tea")
     assert shop.ran == ["tea", "tea"]
     assert reusing.counts.shared == 0
+
+
+def test_a_tool_that_is_looked_up_once_is_shared_and_counted_like_any_call() -> None:
+    for pure, made in ((True, 1), (False, 2)):
+        shop = Shop()
+        reusing = ReusingTools(shop.tools(pure=pure, batch=False))
+
+        async def twice(reusing: ReusingTools = reusing) -> None:
+            call = bound(reusing, "price")
+            assert await call({"item": "tea"}) == await call({"item": "tea"})
+
+        FakeClock().run(twice())
+        assert (reusing.counts.asked, reusing.counts.made, len(shop.ran)) == (2, made, made)
 
 
 def test_nobody_can_change_what_others_receive() -> None:

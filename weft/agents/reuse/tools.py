@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from weft.agents.reuse.counts import ReuseCounts
@@ -13,7 +14,7 @@ from weft.agents.reuse.shared import SharedCall
 from weft.agents.slots import resource_of
 from weft.agents.tools.context import current_sink
 from weft.core.errors import StoreError, WeftError
-from weft.core.ports import BatchRunner, Clock, ResultStore, ToolRunner
+from weft.core.ports import BatchRunner, Clock, ResultStore, ToolCall, ToolRunner, bound
 from weft.core.ports.clock import SystemClock
 from weft.core.values import ToolSpec
 from weft.engine.caching import key
@@ -23,7 +24,9 @@ _FORMAT: Final = "weft tool result 1"
 
 
 class ReusingTools:
-    """Implements `ToolRunner` over `inner`, for one run. Results are the same as without.
+    """Implements `ToolRunner` and `ToolBinder` over `inner`, for one run.
+
+    Results are the same as without.
 
     Identical calls of a tool that is declared pure are made once, also when the second comes while
     the first still runs; who is cancelled does not take the others along, and a failure is not
@@ -58,6 +61,7 @@ class ReusingTools:
         self._kept = kept
         self._clock = clock or SystemClock()
         self._specs: dict[str, ToolSpec] = {}
+        self._about: dict[str, tuple[ToolSpec, Cache]] = {}
         self._calls: OrderedDict[str, SharedCall] = OrderedDict()
         self._fusions: dict[str, Fusion] = {}
         self.counts = ReuseCounts()
@@ -72,7 +76,7 @@ class ReusingTools:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         self.counts.asked += 1
         spec = self._spec(name)
-        same = _same(spec, arguments) if spec is not None and spec.pure else None
+        same = self._same(spec, arguments) if spec is not None and spec.pure else None
         if spec is None or same is None:
             return await self._make(spec, name, arguments)
         shared = self._calls.get(same)
@@ -83,10 +87,33 @@ class ReusingTools:
             self._remember(same, shared)
         return await shared.result()
 
+    def bound(self, name: str) -> ToolCall:
+        spec = self._spec(name)
+        if spec is not None and (spec.pure or spec.batch > 1):
+            return partial(self.call, name)
+        inner, counts = bound(self._inner, name), self.counts
+
+        def call(arguments: Mapping[str, Any]) -> Awaitable[Any]:
+            counts.asked += 1
+            counts.made += 1
+            return inner(arguments)
+
+        return call
+
     def _spec(self, name: str) -> ToolSpec | None:
         if name not in self._specs:
             self._specs = {spec.name: spec for spec in self._inner.specs()}
         return self._specs.get(name)
+
+    def _same(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> str | None:
+        """What identical calls share: tool, version, schemas, arguments; None: no call is like it.
+
+        What the arguments are is taken as it is: a call with a default written out is another one.
+        """
+        known = self._about.get(spec.name)
+        if known is None or known[0] is not spec:
+            known = self._about[spec.name] = spec, _about(spec)
+        return key(known[1], arguments)
 
     def _remember(self, same: str, shared: SharedCall) -> None:
         self._calls[same] = shared
@@ -139,10 +166,6 @@ class ReusingTools:
         return await self._inner.call_batch(name, calls)
 
 
-def _same(spec: ToolSpec, arguments: Mapping[str, Any]) -> str | None:
-    """What identical calls share: tool, version, schemas and arguments; None: no call is like it.
-
-    What the arguments are is taken as it is: a call with a default written out is another one.
-    """
+def _about(spec: ToolSpec) -> Cache:
     about = [_FORMAT, spec.name, spec.version, spec.parameters, spec.result]
-    return key(Cache(json.dumps(about, sort_keys=True, default=repr)), arguments)
+    return Cache(json.dumps(about, sort_keys=True, default=repr))

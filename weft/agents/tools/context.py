@@ -82,6 +82,11 @@ def tool_logs(sink: LogSink) -> Iterator[None]:
         _sink.reset(token)
 
 
+def send_tool_logs(sink: LogSink) -> None:
+    """Like `tool_logs`, for the rest of the task that calls this."""
+    _sink.set(sink)
+
+
 def current_sink() -> LogSink:
     """Where log lines of tools go that are called here."""
     return _sink.get()

@@ -9,7 +9,8 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext, suppress
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 from weft.agents.tools.context import LogSink, ToolContext, current_sink
 from weft.agents.tools.function import Tool
@@ -19,15 +20,43 @@ from weft.agents.tools.process import in_process
 from weft.agents.tools.thread import in_new_thread
 from weft.core.errors import ToolLimitError, WeftError
 from weft.core.idempotency import idempotency_key
+from weft.core.ports import ToolCall
 
 T = TypeVar("T")
 
 
-async def invoke(tool: Tool[..., Any], arguments: Mapping[str, Any], max_bytes: int) -> Any:
-    """Call `tool` and return its result as plain data of at most `max_bytes` of JSON.
+def invocation(tool: Tool[..., Any], max_bytes: int) -> ToolCall:
+    """Calls of `tool`: each returns the result as plain data of at most `max_bytes` of JSON.
 
-    Raises: what `weft.core.ports.ToolRunner.call` raises, but `ToolNotFound`.
+    A call raises what `weft.core.ports.ToolRunner.call` raises, but `ToolNotFound`.
     """
+    limited = tool.timeout_s is not None or tool.isolation is not None
+    if limited or not tool.is_async or tool.signature.context is not None:
+        return partial(_invoke, tool, max_bytes)
+    return _awaited(tool, max_bytes)
+
+
+def _awaited(tool: Tool[..., Any], max_bytes: int) -> ToolCall:
+    """Calls of an async function that asks nothing of its call: in the caller's task, no timer."""
+    name, signature, function = tool.spec.name, tool.signature, tool.function
+    parameters, plain, key = signature.parameters, signature.result.plain, signature.key
+
+    async def call(arguments: Mapping[str, Any]) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        cancelled_before = task.cancelling()
+        try:
+            values = parameters.decode(name, parameters.encode(name, arguments))
+            if key is not None:
+                values[key] = idempotency_key()
+            return plain(name, await function(**values), max_bytes)
+        except BaseException as error:  # noqa: BLE001 - whatever it raises is its outcome
+            _fail(name, error, task, cancelled_before)
+
+    return call
+
+
+async def _invoke(tool: Tool[..., Any], max_bytes: int, arguments: Mapping[str, Any]) -> Any:
     threaded = not tool.is_async and tool.isolation is None
     async with thread_place() if threaded else nullcontext():  # its own time begins after the wait
         return await bounded(tool, lambda context: _run(tool, arguments, context, max_bytes))
@@ -66,18 +95,19 @@ async def _guarded(
     cancelled_before = task.cancelling()
     try:
         return await run(context)
-    except WeftError:
-        raise
-    except asyncio.CancelledError as error:
-        if task.cancelling() > cancelled_before:
-            raise
-        raise converted(name, error) from error
-    except GeneratorExit as error:
-        if not _is_running(task):  # somebody closes this coroutine
-            raise
-        raise converted(name, error) from error
-    except BaseException as error:
-        raise converted(name, error) from error
+    except BaseException as error:  # noqa: BLE001 - whatever it raises is its outcome
+        _fail(name, error, task, cancelled_before)
+
+
+def _fail(
+    name: str, error: BaseException, task: asyncio.Task[Any], cancelled_before: int
+) -> NoReturn:
+    """Raise `error` as a `WeftError`, or as it is where it ends `task`, in which the tool ran."""
+    ends = isinstance(error, asyncio.CancelledError) and task.cancelling() > cancelled_before
+    closes = isinstance(error, GeneratorExit) and not _is_running(task)
+    if ends or closes or isinstance(error, WeftError):
+        raise error
+    raise converted(name, error) from error
 
 
 def _is_running(task: asyncio.Task[Any]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
@@ -53,6 +53,12 @@ class Parameters:
             }
             config = ConfigDict(extra="forbid", strict=True)
             self._model = create_model("Arguments", __config__=config, **fields)
+            self._needed = tuple(
+                (f"p{index}", each.name) for index, each in enumerate(declared) if each.needed
+            )
+            self._optional = tuple(
+                (f"p{index}", each.name) for index, each in enumerate(declared) if not each.needed
+            )
             self.schema: JsonSchema = self._described()
         except (PydanticUserError, NameError, TypeError) as error:
             raise BuildError(self._culprit() or f"the parameters: {error}") from error
@@ -85,7 +91,8 @@ class Parameters:
         Raises: `ToolArgumentError` when one cannot be written as JSON.
         """
         try:
-            return to_json(dict(arguments), inf_nan_mode="constants")
+            plain = arguments if type(arguments) is dict else dict(arguments)
+            return to_json(plain, inf_nan_mode="constants")
         except ValueError as error:
             wrong = [
                 f"{key}: {why}" for key, value in arguments.items() if (why := _no_json(value))
@@ -101,27 +108,29 @@ class Parameters:
         Raises: `ToolArgumentError`, with every parameter that is missing, unknown or wrong.
         """
         try:
-            checked = self._checked(arguments)
+            checked = self._model.__pydantic_validator__.validate_json(arguments, strict=True)
         except ValidationError as error:
-            wrong = problems(error, [each.name for each in self._declared])
-            raise ToolArgumentError(f"{tool}: {wrong}", hint=self._usage()) from error
-        return {
-            each.name: getattr(checked, field)
-            for field, each in zip(type(checked).model_fields, self._declared, strict=True)
-            if each.needed or field in checked.model_fields_set
-        }
+            checked = self._with_whole_numbers(tool, arguments, error)
+        found = checked.__dict__
+        values = {name: found[field] for field, name in self._needed}
+        if self._optional:
+            given = checked.model_fields_set
+            values |= {name: found[field] for field, name in self._optional if field in given}
+        return values
 
-    def _checked(self, arguments: bytes) -> BaseModel:
-        """The arguments as their types have them. To JSON `3.0` is an integer, so it may be one."""
-        checked: BaseModel
-        try:
-            checked = self._model.model_validate_json(arguments, strict=True)
-        except ValidationError:
-            whole = to_json(_whole(from_json(arguments)), inf_nan_mode="constants")
-            if whole == arguments:
-                raise
-            checked = self._model.model_validate_json(whole, strict=True)
-        return checked
+    def _with_whole_numbers(self, tool: str, arguments: bytes, wrong: ValidationError) -> BaseModel:
+        """The arguments, which are `wrong` as they are. To JSON `3.0` is an integer: it may be one.
+
+        Raises: `ToolArgumentError`.
+        """
+        whole = to_json(_whole(from_json(arguments)), inf_nan_mode="constants")
+        if whole != arguments:
+            try:
+                return cast(BaseModel, self._model.model_validate_json(whole, strict=True))
+            except ValidationError as error:
+                wrong = error
+        said = problems(wrong, [each.name for each in self._declared])
+        raise ToolArgumentError(f"{tool}: {said}", hint=self._usage()) from wrong
 
     def _usage(self) -> str:
         names = [each.name if each.needed else f"{each.name}?" for each in self._declared]

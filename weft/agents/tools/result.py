@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
@@ -17,6 +17,11 @@ from weft.agents.tools.problem import problems
 from weft.agents.tools.schema import PlainSchema
 from weft.core.errors import BuildError, ToolLimitError, ToolResultError
 from weft.core.values import JsonSchema
+
+_DATA: Final = frozenset((str, int, float, bool, type(None), list, dict, tuple))
+_SHORT: Final = frozenset((float, bool, type(None)))
+_SHORT_BYTES: Final = 32
+_ESCAPE_BYTES: Final = 6  # as in \u001f
 
 
 class Result:
@@ -44,14 +49,15 @@ class Result:
         Raises: `ToolResultError` for another type or what JSON cannot hold, `ToolLimitError` for
         more than `max_bytes` of JSON.
         """
-        if isinstance(value, Iterator) or inspect.isawaitable(value):
+        if type(value) not in _DATA and (isinstance(value, Iterator) or inspect.isawaitable(value)):
             raise _unfinished(tool, value)
         if isinstance(value, (str, bytes)):
             _check_size(tool, len(value), max_bytes)
+        adapter = self._adapter
         try:
-            checked = self._adapter.validate_python(value, strict=True)
-            data = self._adapter.dump_python(checked, mode="json", warnings=False)
-            size = len(to_json(data, inf_nan_mode="constants"))
+            checked = adapter.validator.validate_python(value, strict=True)
+            data = adapter.serializer.to_python(checked, mode="json", warnings=False)
+            size = _size(data, max_bytes)
         except ValidationError as error:
             raise ToolResultError(
                 f"{tool} returned what it does not promise: {problems(error)}",
@@ -79,6 +85,18 @@ def _unfinished(tool: str, value: Any) -> ToolResultError:
     kind = type(value).__name__
     instead = "return a list" if isinstance(value, Iterator) else "declare it with async def"
     return ToolResultError(f"{tool} returned a {kind}, not a result", hint=instead)
+
+
+def _size(data: Any, max_bytes: int) -> int:
+    """Bytes of `data` as JSON, which are counted only where they may be more than `max_bytes`."""
+    kind, most = type(data), max_bytes + 1
+    if kind is int:
+        most = data.bit_length() // 3 + 2
+    elif kind in _SHORT:
+        most = _SHORT_BYTES
+    elif kind is str and data.isascii():  # any other may be what JSON cannot hold
+        most = _ESCAPE_BYTES * len(data) + 2
+    return most if most <= max_bytes else len(to_json(data, inf_nan_mode="constants"))
 
 
 def _check_size(tool: str, size: int, max_bytes: int) -> None:

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from weft.agents.tools.batch_invocation import invoke_batch
 from weft.agents.tools.function import Tool
-from weft.agents.tools.invocation import invoke
+from weft.agents.tools.invocation import invocation
 from weft.agents.tools.reference import resolve
 from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import BuildError, DuplicateName, ToolNotFound, WeftError
+from weft.core.ports import ToolCall
 from weft.core.values import ToolSpec
 
 MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
@@ -24,12 +25,13 @@ MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
 class Toolbox:
     """Implements `ToolRunner` over tools, and over import paths that are imported on first use.
 
-    And `BatchRunner`, for those with a batch form. A result is plain data of at most
-    `max_result_bytes`, measured as JSON.
+    And `ToolBinder`, and `BatchRunner` for those with a batch form. A result is plain data of at
+    most `max_result_bytes`, measured as JSON.
     """
 
     def __init__(self, *tools: Tool[..., Any], max_result_bytes: int = MAX_RESULT_BYTES) -> None:
         self._tools: dict[str, Tool[..., Any] | Callable[[], Tool[..., Any]]] = {}
+        self._bound: dict[str, ToolCall] = {}
         self._max_result_bytes = max_result_bytes
         for tool in tools:
             self.add(tool)
@@ -88,7 +90,13 @@ class Toolbox:
         return tuple(self.get(name).spec for name in self._tools)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        return await invoke(self.get(name), arguments, self._max_result_bytes)
+        return await self.bound(name)(arguments)
+
+    def bound(self, name: str) -> ToolCall:
+        found = self._bound.get(name)
+        if found is None:
+            found = self._bound[name] = invocation(self.get(name), self._max_result_bytes)
+        return found
 
     async def call_batch(
         self, name: str, calls: Sequence[Mapping[str, Any]]

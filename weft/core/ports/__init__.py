@@ -24,7 +24,7 @@ from weft.core.ports.model import (
     unrefused,
 )
 from weft.core.ports.store import Entry, ResultStore
-from weft.core.ports.tool import BatchRunner, ToolRunner
+from weft.core.ports.tool import BatchRunner, ToolBinder, ToolCall, ToolRunner, bound
 
 __all__ = [
     "BatchRunner",
@@ -47,10 +47,13 @@ __all__ = [
     "TextDelta",
     "Timer",
     "Tokenizing",
+    "ToolBinder",
+    "ToolCall",
     "ToolCallDelta",
     "ToolRunner",
     "UsageMeter",
     "Warmable",
+    "bound",
     "complete",
     "cut_off",
     "unrefused",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from weft.core.errors import WeftError
 from weft.core.values import ToolSpec
+
+ToolCall = Callable[[Mapping[str, Any]], Awaitable[Any]]
+"""Calls one tool with some arguments, as `ToolRunner.call` does."""
 
 
 class ToolRunner(Protocol):
@@ -38,3 +42,16 @@ class BatchRunner(Protocol):
 
         Raises: what `ToolRunner.call` raises, when all of them failed together.
         """
+
+
+class ToolBinder(Protocol):
+    """A tool runner that looks a tool up once for many calls of it."""
+
+    def bound(self, name: str) -> ToolCall:
+        """`call` of the tool `name`. Raises: `ToolNotFound`."""
+
+
+def bound(tools: ToolRunner, name: str) -> ToolCall:
+    """`tools.call` of the tool `name`, looked up once where `tools` can. Raises: `ToolNotFound`."""
+    look_up: Callable[[str], ToolCall] | None = getattr(tools, "bound", None)
+    return partial(tools.call, name) if look_up is None else look_up(name)

@@ -29,7 +29,8 @@ from weft.engine.cassette.book import CallBook, Known
 from weft.engine.cassette.continued import Continued, continued
 from weft.engine.cassette.digest import request_digest
 from weft.engine.cassette.fitted import fitted
-from weft.engine.place import PLACE, Place
+from weft.engine.effects import current_place
+from weft.engine.place import Place
 
 T = TypeVar("T")
 
@@ -59,7 +60,7 @@ class RecordingClient:
         return await self._told(("capabilities",), await self._inner.capabilities())
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        place = PLACE.get()
+        place = current_place()
         made = self._inner.generate(request) if place is None else self._recorded(place, request)
         async with aclosing(made) as stream:
             async for event in stream:
@@ -113,7 +114,7 @@ class RecordingClient:
         await self._write_down(("is",), (self._inner.model, *ports))
 
     async def _write_down(self, question: tuple[Any, ...], answer: Any) -> None:
-        if PLACE.get() is not None and not self._calls.told(self._name, question):
+        if current_place() is not None and not self._calls.told(self._name, question):
             event = ModelTold(self._name, question, answer, self._calls.now_s)
             await self._calls.write(event)
 

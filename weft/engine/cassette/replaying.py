@@ -24,8 +24,8 @@ from weft.engine.cassette.book import Known
 from weft.engine.cassette.cassette import Cassette
 from weft.engine.cassette.failure import raised
 from weft.engine.cassette.fitted import with_ports
-from weft.engine.effects import MadeCall
-from weft.engine.place import PLACE, Place
+from weft.engine.effects import MadeCall, current_place
+from weft.engine.place import Place
 
 
 class Player:
@@ -210,7 +210,7 @@ def _introduction(cassette: Cassette, name: str) -> tuple[str, ...]:
 
 
 def _here(what: str) -> Place:
-    place = PLACE.get()
+    place = current_place()
     if place is None:
         raise CassetteMiss(f"{what} is called outside of a run: the record has calls of nodes only")
     return place

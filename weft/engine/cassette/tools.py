@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from weft.core.calls import CallId, Doneness, ToolCalled, ToolReturned, ToolsListed
 from weft.core.conversion import convert
 from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError
 from weft.core.idempotency import key_of, keyed
-from weft.core.ports import BatchRunner, ToolRunner
+from weft.core.ports import BatchRunner, ToolCall, ToolRunner, bound
 from weft.core.values import Effect, JsonSchema, ToolSpec
 from weft.engine.cassette.book import CallBook, Known
 from weft.engine.cassette.digest import tool_digest
 from weft.engine.cassette.fitted import fitted
 from weft.engine.cassette.once import ReportedResult, check_reported, doneness, settled, value_of
-from weft.engine.effects import EffectEnd, MadeCall
-from weft.engine.place import PLACE, Place
+from weft.engine.effects import EffectEnd, MadeCall, current_place
+from weft.engine.place import Place
 
 GUARDED: Final = ("once", "idempotent")
 """Effects of calls that need a memory, also where nobody records them."""
@@ -133,7 +134,7 @@ class _Call:
 
 
 class RecordingTools:
-    """Implements `ToolRunner` over `inner`, and `BatchRunner` where `inner` does.
+    """Implements `ToolRunner` and `ToolBinder` over `inner`, and `BatchRunner` where `inner` does.
 
     Inside a run every call is written to `calls`, before it is made and after. A call whose result
     an earlier part of the run knows is not made again. A tool whose effect is `once` is called once
@@ -171,10 +172,18 @@ class RecordingTools:
         return found
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        return await self._call(name, partial(self._inner.call, name), arguments)
+
+    def bound(self, name: str) -> ToolCall:
+        make = bound(self._inner, name)
+        passes = not self._calls.kept and self._effect(name) not in GUARDED
+        return make if passes else partial(self._call, name, make)
+
+    async def _call(self, name: str, make: ToolCall, arguments: Mapping[str, Any]) -> Any:
         effect = self._effect(name)
         here = self._here(effect)
         if here is None:
-            return await self._inner.call(name, arguments)
+            return await make(arguments)
         call = _Call(*here, name, arguments, effect, self._result(name))
         settled = call.settled()
         if settled is not None:
@@ -182,7 +191,7 @@ class RecordingTools:
         await call.began()
         try:
             with keyed(call.key):
-                value = await self._inner.call(name, arguments)
+                value = await make(arguments)
         except Exception as error:
             await call.failed(error)
             raise
@@ -191,7 +200,7 @@ class RecordingTools:
 
     def _here(self, effect: Effect) -> tuple[CallBook, Place] | None:
         """Where a call with `effect` is written down, and its place; None: it passes as it is."""
-        place = PLACE.get() if self._calls.kept or effect in GUARDED else None
+        place = current_place() if self._calls.kept or effect in GUARDED else None
         return None if place is None else (self._calls, place)
 
     def _effect(self, name: str) -> Effect:

@@ -32,9 +32,11 @@ def map_over(
     names = {"item": "item", "index": "index", **(bound or {})}
 
     async def work(context: NodeContext, inputs: Inputs) -> Grow:
+        scope = context.scope
+
         def instance(index: int, value: Any) -> Node:
             bindings = {names["item"]: value, names["index"]: index}
-            return _item_node(body, item(context.scope, index), bindings)
+            return _item_node(body, item(scope, index), bindings)
 
         nodes = await instances(context, _items(inputs[over], context.node), instance)
         results = tuple([node.id for node in nodes])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from weft.core.ids import NodeId, inside
 from weft.engine import kinds
 from weft.engine.kinds import Fragment
-from weft.engine.node import ALL, Edge, Join, Node, Work
+from weft.engine.node import ALL, Edge, Join, Node, Work, make_node
 from weft.workflow.compile import containers, joining
 from weft.workflow.compile.identity import Digests, value_identity
 from weft.workflow.compile.names import Names
@@ -158,7 +158,7 @@ class Compiler:
                 lambda other: self._node(NodeId(other), beside[other], names, beside),
             )
         given = names.given(plan.used)
-        return Node(node, work, edges, given, join, policy, plan.kind, plan.identity)
+        return make_node(node, work, edges, given, join, policy, plan.kind, plan.identity)
 
     def _edges(self, step: Step, plan: NodePlan, names: Names, streams: bool) -> tuple[Edge, ...]:
         edges = names.edges(plan.used)

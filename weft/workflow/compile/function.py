@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.agents.tools import tool_logs
+from weft.agents.tools.context import send_tool_logs
 from weft.agents.tools.thread import in_thread
 from weft.core.errors import NodeFailed
 from weft.engine.node import Inputs, NodeContext, Work
@@ -18,12 +18,12 @@ from weft.workflow.unit import Unit
 
 def tool(step: ToolNode, unit: Unit) -> Work:
     """Call a tool; its log lines become the node's."""
-    arguments = value_template(step.arguments)
+    arguments, text = value_template(step.arguments), step.tool
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
-        tools = services_of(context).tools
-        with tool_logs(context.log):
-            return await tools.call(unit, step.tool, arguments.render(inputs))
+        send_tool_logs(context.log)
+        make = services_of(context).tools.bound(unit, text)
+        return await make(arguments.render(inputs))
 
     return work
 

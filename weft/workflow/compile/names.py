@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from weft.core.frozen import constructor
 from weft.core.ids import NodeId
 from weft.engine.node import Edge
 
@@ -37,7 +38,7 @@ class Names:
         edges = {name: edge.source for name, edge in bindings.items() if isinstance(edge, Edge)}
         values = {name: value for name, value in bindings.items() if name not in edges}
         sources = {**self.sources, **edges} if edges else self.sources
-        return replace(self, values={**self.values, **values}, sources=sources)
+        return _names(self.inputs, {**self.values, **values}, sources, self.settled)
 
     def with_nodes(self, nodes: Mapping[str, NodeId], *, settled: bool) -> Names:
         """With the nodes of one more level."""
@@ -55,3 +56,6 @@ class Names:
     def given(self, names: Iterable[str]) -> dict[str, Any]:
         """The values of those of `names` that are there."""
         return {name: self.values[name] for name in names if name in self.values}
+
+
+_names = constructor(Names)  # one for each item of a map

@@ -29,6 +29,7 @@ from weft.workflow.expressions.filters import plain, text_of
 from weft.workflow.expressions.references import Reference, references
 from weft.workflow.expressions.sandbox import SANDBOX
 
+_DATA = frozenset((str, int, float, bool, list, dict))
 _VALUE = "__value__"
 _OPENERS = ("{{", "{%", "{#")
 
@@ -55,9 +56,11 @@ class Template:
         """
         if self.kind == "literal":
             return self.text
+        path = self.path
         try:
-            if self.path is not None:
-                return _follow(self.path, values)
+            if path is not None:
+                value = values.get(path.name) if not path.path else None
+                return value if type(value) in _DATA else _follow(path, values)
             return self._evaluate(values) if self.kind == "expression" else self._print(values)
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise self._failed(error) from error

@@ -57,10 +57,14 @@ def _parse(value: Any, path: Path, parts: list[tuple[Path, Template]]) -> Any:
 
 
 def _render(tree: Any, values: Mapping[str, Any]) -> Any:
-    if isinstance(tree, Template):
+    kind = type(tree)
+    if kind is Template:
         return tree.render(values)
-    if isinstance(tree, dict):
-        return {key: _render(item, values) for key, item in tree.items()}
-    if isinstance(tree, list):
+    if kind is dict:
+        found = {}
+        for key, item in tree.items():
+            found[key] = item.render(values) if type(item) is Template else _render(item, values)
+        return found
+    if kind is list:
         return [_render(item, values) for item in tree]
     return tree

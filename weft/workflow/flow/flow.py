@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pydantic import ValidationError
 
 from weft.core.errors import BuildError, DuplicateName
-from weft.core.events import Event, HumanAsked
+from weft.core.events import Event, HumanAsked, Subscription
 from weft.core.ports import ModelClient, ToolRunner
 from weft.engine.cassette import Confirmation
 from weft.workflow.check.references import check_references
@@ -230,15 +230,12 @@ class Flow(Builder):
         named = {key: value for key, value in values.items() if key not in _SETTINGS}
 
         def asks(event: Event) -> None:
-            if isinstance(event, HumanAsked):
-                how = (
-                    f"`weft answer {run.id} {event.node} ...`"
-                    if run.recorded
-                    else "`FlowRun.answer`"
-                )
-                _logger.warning("%s waits: %s: %s (%s)", run.id, event.node, event.question, how)
+            assert isinstance(event, HumanAsked)
+            how = f"`weft answer {run.id} {event.node} ...`" if run.recorded else "`FlowRun.answer`"
+            _logger.warning("%s waits: %s: %s (%s)", run.id, event.node, event.question, how)
 
-        settings["listeners"] = (*settings.get("listeners", ()), asks)
+        heard = Subscription(frozenset((HumanAsked,)), asks)
+        settings["listeners"] = (*settings.get("listeners", ()), heard)
         run = self.start({**(inputs or {}), **named}, **settings)
         return await run.wait()
 

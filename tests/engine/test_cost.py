@@ -1,0 +1,92 @@
+"""What a node costs, in Python calls: counted, since times differ from machine to machine.
+
+What is repeated for every node is what remains of a large run; whoever adds to it says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from itertools import pairwise
+from typing import Any
+
+import weft
+from weft.core.budget import Budget
+from weft.core.ids import NodeId
+from weft.engine import (
+    Edge,
+    Graph,
+    Inputs,
+    Limit,
+    Node,
+    NodeContext,
+    Policy,
+    Retry,
+    Run,
+    RunOptions,
+)
+
+MOST_IN_ENGINE = 100
+"""With a listener, a retry policy and a budget. Bare asyncio takes some 30."""
+MOST_IN_FLOW = 120
+
+
+async def work(_: NodeContext, __: Inputs) -> int:
+    return 1
+
+
+@weft.tool(effect="pure")
+async def same(x: int) -> int:
+    return x
+
+
+def engine(nodes: int) -> Coroutine[Any, Any, Any]:
+    """A chain of nodes, with what a real run has on."""
+    names = [NodeId(f"n{number}") for number in range(nodes)]
+    policy = Policy(retry=Retry(), spends=True)
+    chain = [Node(names[0], work, policy=policy)]
+    chain += [Node(n, work, (Edge(before, "x"),), policy=policy) for before, n in pairwise(names)]
+    options = RunOptions(limit=Limit(Budget(tokens=1_000)))
+    return Run(Graph("chain", chain), options, listeners=[lambda _: None]).wait()
+
+
+def flow(nodes: int) -> Coroutine[Any, Any, Any]:
+    """The same chain of tools, prepared as a flow."""
+    chain = weft.Flow("chain")
+    node = chain.tool(same, x=0)
+    for _ in range(nodes - 1):
+        node = chain.tool(same, x=node)
+    chain.output(x=node)
+    return chain.start(durability="none").wait()
+
+
+def calls(make: Callable[[int], Coroutine[Any, Any, Any]], nodes: int) -> int:
+    """How many calls, of functions and of what is built in, such a run takes."""
+    count = 0
+
+    def profile(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    async def main() -> None:
+        run = make(nodes)
+        sys.setprofile(profile)
+        try:
+            result = await run
+        finally:
+            sys.setprofile(None)
+        assert result.status == "succeeded"
+
+    asyncio.run(main())
+    return count
+
+
+def test_a_node_of_the_engine_takes_few_calls() -> None:
+    calls(engine, 10)
+    assert (calls(engine, 300) - calls(engine, 100)) / 200 <= MOST_IN_ENGINE
+
+
+def test_a_tool_in_a_flow_takes_few_calls() -> None:
+    calls(flow, 10)
+    assert (calls(flow, 300) - calls(flow, 100)) / 200 <= MOST_IN_FLOW
