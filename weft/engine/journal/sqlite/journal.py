@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -45,6 +45,7 @@ from weft.engine.journal.sqlite.faults import (
     JournalInUse,
     faults,
     faults_of_pruning,
+    store_error,
 )
 from weft.engine.journal.sqlite.locks import FileLock, holder, is_locked, locked
 from weft.engine.journal.sqlite.losses import last_number, losses, lost_runs
@@ -122,7 +123,7 @@ class SqliteJournal:
             if held is None:
                 raise unclaimed(run)
             if records:
-                if not wait and any(map(writing.is_intent, records)):
+                if not wait and writing.has_intent(records):
                     raise DiskWait(self.path)
                 writing.append(tables.db, held, records, self._clock.wall)
                 self._version += 1
@@ -242,20 +243,26 @@ class SqliteJournal:
         try:
             if self._closed:
                 raise closed(f"the journal {self.path}")
-            with faults(self.path), self._renewed():
-                if wait is not self._waits:
-                    self._db.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000 if wait else 0:.0f}")
-                    self._waits = wait
-                yield self._tables
+            if self._reading is not None:
+                with self._renewed(self._reading):
+                    yield self._waiting(wait)
+            else:
+                yield self._waiting(wait)
+        except (Error, OSError) as error:
+            raise store_error(self.path, error) from error
         finally:
             self._lock.release()
 
-    @contextmanager
-    def _writing(self, wait: bool = True) -> Iterator[SqliteTables]:
-        with self._using(wait) as tables:
-            if self._refusal is not None:
-                raise only_read(self._refusal)
-            yield tables
+    def _waiting(self, wait: bool) -> SqliteTables:
+        if wait is not self._waits:
+            self._db.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000 if wait else 0:.0f}")
+            self._waits = wait
+        return self._tables
+
+    def _writing(self, wait: bool = True) -> AbstractContextManager[SqliteTables]:
+        if self._refusal is not None:
+            raise only_read(self._refusal)
+        return self._using(wait)
 
     def _opened(self, power_safe: bool, to_read: bool) -> Connection:
         try:
@@ -269,15 +276,13 @@ class SqliteJournal:
             self._reading = Reading(self.path)
         return self._reading.db
 
-    def _renewed(self) -> AbstractContextManager[None]:
+    def _renewed(self, reading: Reading) -> AbstractContextManager[None]:
         """Where others cannot be heard: look whether they wrote, now and at the end."""
-        if self._reading is None:
-            return nullcontext()
-        if self._reading.renew():
-            self._db, self._waits = self._reading.db, True
+        if reading.renew():
+            self._db, self._waits = reading.db, True
             self._tables = SqliteTables(self._db, self.path)
             self._version += 1
-        return self._reading.undisturbed()
+        return reading.undisturbed()
 
     def _begun(self, header: RunHeader, body: bytes, blobs: Blobs) -> int:
         if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (header.run,)).fetchone():
