@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
+from json.encoder import encode_basestring as quoted
 from typing import Any, Final
 
 from weft.core.ports.model import ModelRequest
@@ -34,12 +35,22 @@ def request_digest(model: str, request: ModelRequest, redactor: Redactor) -> str
 
 def identity(*content: Any) -> str:
     """What a node is whose work is made of `content`: for `Node.identity`."""
-    text = canonical_text(list(content))
+    text = canonical_text(content)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def canonical_text(content: Any) -> str:
-    """JSON text that is the same for the same content."""
+    """JSON text of `canonical(content)`, with sorted keys: the same for the same content."""
+    kind = type(content)
+    if kind is str:
+        return quoted(content)
+    if kind is int:
+        return int.__repr__(content)
+    if kind is list or kind is tuple:
+        return f"[{', '.join([canonical_text(item) for item in content])}]"
+    if kind is dict and all(type(key) is str for key in content):
+        pairs = [f"{quoted(key)}: {canonical_text(content[key])}" for key in sorted(content)]
+        return f"{{{', '.join(pairs)}}}"
     return json.dumps(canonical(content), sort_keys=True, ensure_ascii=False)
 
 

@@ -49,6 +49,7 @@ from weft.engine.journal.sqlite.faults import (
 )
 from weft.engine.journal.sqlite.locks import FileLock, holder, is_locked, locked
 from weft.engine.journal.sqlite.losses import last_number, losses, lost_runs
+from weft.engine.journal.sqlite.merging import LogMerger
 from weft.engine.journal.sqlite.once import OnceLog, OnceState
 from weft.engine.journal.sqlite.pruning import prune
 from weft.engine.journal.sqlite.reading import Reading, only_read, reading_will_do
@@ -85,6 +86,7 @@ class SqliteJournal:
         self._refusal: StoreError | None = None  # and why
         self._db = self._opened(power_safe, to_read)
         self._tables = SqliteTables(self._db, self.path)
+        self._merger = LogMerger(self.path)
 
     def begin(self, header: RunHeader) -> Claim:
         blobs = Blobs()
@@ -125,7 +127,7 @@ class SqliteJournal:
             if records:
                 if not wait and writing.has_intent(records):
                     raise DiskWait(self.path)
-                writing.append(tables.db, held, records, self._clock.wall)
+                self._merger.written(writing.append(tables.db, held, records, self._clock.wall))
                 self._version += 1
 
     def header(self, run: RunId) -> RunHeader:
@@ -218,6 +220,7 @@ class SqliteJournal:
                     held.once.close()
                     held.lock.release()
                 self._held.clear()
+                self._merger.close()
                 self._db.close()
 
     def _let_go(self, run: RunId, lock: FileLock) -> None:

@@ -96,11 +96,7 @@ class OnceLog:
                 if record.effect == "once":
                     self._open.add((record.node, record.call))
                     found.append(record)
-            elif (
-                self._open
-                and kind is ToolReturned
-                and (record.node, record.call) in self._open
-            ):
+            elif self._open and kind is ToolReturned and (record.node, record.call) in self._open:
                 found.append(record)
         return found
 

@@ -75,6 +75,11 @@ class Prepared:
         self.row = (base_of(no) + self.seq, part, body, self.chain)
 
     @property
+    def size_bytes(self) -> int:
+        """What is written of it, at most."""
+        return len(self.row[2]) + sum(map(len, self._blobs.bodies.values()))
+
+    @property
     def bodies(self) -> Mapping[bytes, bytes]:
         """What its records keep apart."""
         return self._blobs.bodies
@@ -82,21 +87,20 @@ class Prepared:
 
 def append(
     db: sqlite3.Connection, held: Held, records: Sequence[Record], wall: Callable[[], datetime]
-) -> None:
-    """Write a batch: all of it or nothing. `wall`: the clock, for the time of an end.
+) -> int:
+    """Write a batch: all of it or nothing; its bytes. `wall`: the clock, for the time of an end.
 
     What could not be noted beside the database comes first, and is not written again.
     """
     if held.unnoted is not None:
         records = records[held.unnoted.records :]
         _note(held)
-    if records:
-        _append(db, held, records, wall)
+    return _append(db, held, records, wall) if records else 0
 
 
 def _append(
     db: sqlite3.Connection, held: Held, records: Sequence[Record], wall: Callable[[], datetime]
-) -> None:
+) -> int:
     batch = Prepared(held.no, held.seq, held.chain, held.progress.part, records)
     calls = held.once.calls(records)
     if calls:
@@ -110,6 +114,7 @@ def _append(
         if held.synced % _SYNCED_IN_LOG == 0:
             with suppress(sqlite3.Error):  # the next one will do
                 checkpoint(db)
+    return batch.size_bytes
 
 
 def _insert_with_calls(
