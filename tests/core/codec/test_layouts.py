@@ -118,6 +118,27 @@ def test_records_of_an_earlier_weft_are_read_beside_new_ones() -> None:
     assert decode_all(json.dumps([old, *new, old])) == [CALLED] * 3
 
 
+def test_a_value_that_comes_again_is_written_once() -> None:
+    apart, kept = Apart(), []
+
+    def keep(text: str) -> str:
+        kept.append(text)
+        return apart.keep(text)
+
+    for value in ("long " * 200, {"rows": ["row " * 80] * 2}, ["long " * 200]):
+        kept.clear()
+        records = [
+            ToolReturned(NODE, 1, CallId("tool:0#0"), value, None, "done", 1.0),
+            NodeFinished(NODE, Outcome("succeeded", value), 1.5),
+        ]
+        once = encode_all(records[:1], keep)
+        pieces = len(kept)
+        text = encode_all(records, keep)
+        assert len(kept) == 2 * pieces
+        assert decode_all(text, apart.get) == records
+        assert decode_all(once, apart.get) == records[:1]
+
+
 def test_many_nodes_are_kept_in_few_pieces_and_once() -> None:
     apart = Apart()
     names = tuple(NodeId(f"m[{index}]") for index in range(1000))

@@ -14,6 +14,7 @@ Keep = Callable[[str], str]
 APART: Final = 256
 """Characters from which a text is kept apart."""
 CHUNK: Final = 512
+_WORTH_KNOWING: Final = 32  # characters; what is kept apart has a reference of that length
 LARGEST: Final = 1 << 28
 
 
@@ -27,13 +28,24 @@ class Sink:
     `as_lists`: objects of classes that have a layout are lists where their class is known.
     """
 
-    __slots__ = ("as_lists", "depth", "keep", "total")
+    __slots__ = ("_texts", "as_lists", "depth", "keep", "total")
 
     def __init__(self, keep: Keep | None, as_lists: bool = False) -> None:
         self.keep = keep
         self.as_lists = as_lists
         self.depth = 0
         self.total = 0
+        self._texts: dict[int, tuple[object, str]] = {}
+
+    def known(self, value: object) -> str | None:
+        """The text of a value that was written before: a call's result is its node's as well."""
+        found = self._texts.get(id(value))
+        return None if found is None else found[1]
+
+    def remember(self, value: object, text: str) -> None:
+        """`value` was written as `text`."""
+        if len(text) >= _WORTH_KNOWING:
+            self._texts[id(value)] = value, text  # which keeps the value, so that its id is its own
 
     def fold(self, text: str, limit: int = APART) -> str:
         """`text`, or the reference that stands for it."""

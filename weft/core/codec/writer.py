@@ -228,11 +228,20 @@ def _any(classes: tuple[type, ...]) -> Write:
 
 def free(value: Any, sink: Sink) -> str:
     """The text of whatever a program handed on; what has no exact one is an `Opaque`."""
-    scalar = _PLAIN.get(type(value))
-    if scalar is not None:
+    kind = type(value)
+    scalar = _PLAIN.get(kind)
+    if scalar is not None and (kind is not str or len(value) <= APART):
         return scalar(value, sink)
     if sink.depth:
-        return _nested(value, sink)
+        return _nested(value, sink) if scalar is None else scalar(value, sink)
+    known = sink.known(value)
+    if known is None:
+        known = _whole(value, sink) if scalar is None else scalar(value, sink)
+        sink.remember(value, known)
+    return known
+
+
+def _whole(value: Any, sink: Sink) -> str:
     try:
         return _nested(value, sink)
     except (Unwritable, StoreError, RuntimeError):  # or changed by another thread meanwhile
