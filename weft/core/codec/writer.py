@@ -251,7 +251,7 @@ def _whole(value: Any, sink: Sink) -> str:
 
 
 def _nested(value: Any, sink: Sink) -> str:
-    cls = type(value)
+    cls: type = type(value)
     if cls not in _CONTAINERS and KNOWN.get(cls.__name__) is not cls:
         value = opaque(value)
         cls = _OPAQUE

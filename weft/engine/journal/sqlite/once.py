@@ -91,12 +91,15 @@ class OnceLog:
         """Of `records` those of `once` calls."""
         found: list[Record] = []
         for record in records:
-            kind = type(record)
-            if kind is ToolCalled:
+            if isinstance(record, ToolCalled):
                 if record.effect == "once":
                     self._open.add((record.node, record.call))
                     found.append(record)
-            elif self._open and kind is ToolReturned and (record.node, record.call) in self._open:
+            elif (
+                self._open
+                and isinstance(record, ToolReturned)
+                and (record.node, record.call) in self._open
+            ):
                 found.append(record)
         return found
 
