@@ -57,7 +57,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """`text` without secrets."""
-        return self._forth(text)
+        return self._forth(text) if self.in_text(text) else text
 
     def found(self, text: str) -> list[tuple[int, int, str]]:
         """Where secrets are in `text`: from, to, and what stands for each."""

@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any, get_args
 
 from weft.core.calls import ToolCalled, ToolReturned
-from weft.core.codec.sink import APART, Sink
+from weft.core.codec.sink import APART, Sink, Unwritable
 from weft.core.codec.writer import free
 from weft.core.events import NodeFinished, NodeStarted, Outcome
 from weft.core.values import Effect
@@ -20,9 +20,12 @@ from weft.core.values import Effect
 def quickly(value: object, sink: Sink) -> str | None:
     """The text of a record; None: `list_writer` has to look at it."""
     way = _WAYS.get(type(value))
+    if way is None:
+        return None
+    sink.total = 0
     try:
-        return None if way is None else way(value, sink)
-    except TypeError:
+        return way(value, sink)
+    except (TypeError, Unwritable):
         return None  # the other way says of which field
 
 

@@ -26,7 +26,8 @@ def encode(value: object, keep: Keep | None = None) -> str:
 def encode_all(values: Iterable[object], keep: Keep | None = None) -> str:
     """Several values as one JSON list. Raises: as `encode`."""
     sink = Sink(keep, as_lists=True)
-    return f"[{','.join([_written(value, sink) for value in values])}]"
+    texts = [quickly(value, sink) or _written(value, sink) for value in values]
+    return f"[{','.join(texts)}]"
 
 
 def _written(value: object, sink: Sink) -> str:
@@ -34,15 +35,8 @@ def _written(value: object, sink: Sink) -> str:
     sink.total = sink.depth = 0
     try:
         if sink.as_lists and cls in LAYOUTS:
-            return (
-                quickly(value, sink)
-                or f"[{LAYOUTS[cls].number},{list_writer(cls)(value, sink)[1:]}"
-            )
+            return f"[{LAYOUTS[cls].number},{list_writer(cls)(value, sink)[1:]}"
         return object_writer(cls, None)(value, sink)
     except Unwritable as error:
         told = f"a {type(value).__name__} is larger than {LARGEST >> 20} MiB"
         raise StoreError(told, hint="keep such values in files, and hand on their paths") from error
-
-
-def _numbered(cls: type, fields: str) -> str:
-    return f"[{LAYOUTS[cls].number},{fields[1:]}"

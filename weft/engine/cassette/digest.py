@@ -25,12 +25,12 @@ _SEEN: Final = frozenset({"name", "description", "parameters"})
 
 def tool_digest(name: str, arguments: Mapping[str, Any], redactor: Redactor) -> str:
     """12 hexadecimal digits; the same for the same content, whatever the secrets in it are."""
-    return _digest(["tool", name, arguments], redactor)
+    return _digest(f'["tool", {quoted(name)}, {canonical_text(arguments)}]', redactor)
 
 
 def request_digest(model: str, request: ModelRequest, redactor: Redactor) -> str:
     """As `tool_digest`, of a request to the model that the program calls `model`."""
-    return _digest(["model", model, request], redactor)
+    return _digest(canonical_text(["model", model, request]), redactor)
 
 
 def identity(*content: Any) -> str:
@@ -54,8 +54,8 @@ def canonical_text(content: Any) -> str:
     return json.dumps(canonical(content), sort_keys=True, ensure_ascii=False)
 
 
-def _digest(content: Any, redactor: Redactor) -> str:
-    text = redactor.text(canonical_text(content))
+def _digest(text: str, redactor: Redactor) -> str:
+    text = redactor.text(text)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
 
 

@@ -120,15 +120,20 @@ class SqliteJournal:
         return Claimed(partial(self._let_go, run, lock))
 
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
-        with self._writing(wait) as tables:
-            held = self._held.get(run)
+        self._enter(wait)  # what `_writing` does, in the shortest way: every step comes here
+        try:
+            db, held = self._waiting(wait).db, self._held.get(run)
             if held is None:
-                raise unclaimed(run)
+                raise self._refusal_to_write or unclaimed(run)
             if records:
                 if not wait and writing.has_intent(records):
                     raise DiskWait(self.path)
-                self._merger.written(writing.append(tables.db, held, records, self._clock.wall))
+                self._merger.written(writing.append(db, held, records, self._clock.wall))
                 self._version += 1
+        except (Error, OSError) as error:
+            raise store_error(self.path, error) from error
+        finally:
+            self._lock.release()
 
     def header(self, run: RunId) -> RunHeader:
         with self._using() as tables:
@@ -239,13 +244,17 @@ class SqliteJournal:
                 if held.once.empty or writing.checkpoint(self._db):
                     held.once.remove()
 
-    @contextmanager
-    def _using(self, wait: bool = True) -> Iterator[SqliteTables]:
+    def _enter(self, wait: bool) -> None:
         if not self._lock.acquire(blocking=wait):
             raise JournalInUse(self.path)
+        if self._closed:
+            self._lock.release()
+            raise closed(f"the journal {self.path}")
+
+    @contextmanager
+    def _using(self, wait: bool = True) -> Iterator[SqliteTables]:
+        self._enter(wait)
         try:
-            if self._closed:
-                raise closed(f"the journal {self.path}")
             if self._reading is not None:
                 with self._renewed(self._reading):
                     yield self._waiting(wait)
@@ -262,9 +271,14 @@ class SqliteJournal:
             self._waits = wait
         return self._tables
 
+    @property
+    def _refusal_to_write(self) -> StoreError | None:
+        return None if self._refusal is None else only_read(self._refusal)
+
     def _writing(self, wait: bool = True) -> AbstractContextManager[SqliteTables]:
-        if self._refusal is not None:
-            raise only_read(self._refusal)
+        refusal = self._refusal_to_write
+        if refusal is not None:
+            raise refusal
         return self._using(wait)
 
     def _opened(self, power_safe: bool, to_read: bool) -> Connection:

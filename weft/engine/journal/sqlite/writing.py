@@ -94,7 +94,8 @@ def append(
     """
     if held.unnoted is not None:
         records = records[held.unnoted.records :]
-        _note(held)
+        _note(held, held.unnoted.calls)
+        held.unnoted = None
     return _append(db, held, records, wall) if records else 0
 
 
@@ -107,9 +108,12 @@ def _append(
         _insert_with_calls(db, held, batch, calls, wall)
     else:
         insert(db, held, batch, wall)
-    held.unnoted = PendingCalls(len(records), calls)
-    _note(held)
-    if has_intent(calls):
+    try:
+        _note(held, calls)
+    except BaseException:
+        held.unnoted = PendingCalls(len(records), calls)
+        raise
+    if calls and has_intent(calls):
         held.synced += 1
         if held.synced % _SYNCED_IN_LOG == 0:
             with suppress(sqlite3.Error):  # the next one will do
@@ -130,16 +134,14 @@ def _insert_with_calls(
         insert(db, held, batch, wall)
 
 
-def _note(held: Held) -> None:
+def _note(held: Held, calls: Sequence[Record]) -> None:
     """Have the file of calls tell of the last batch. May be repeated where it fails."""
-    assert held.unnoted is not None
     try:
-        held.once.add(held.seq, held.chain, held.unnoted.calls)
+        held.once.add(held.seq, held.chain, calls)
     except OSError as error:
         if is_full(error):
             raise  # whoever has the journal waits for room
         raise _not_kept(error) from error
-    held.unnoted = None
 
 
 @contextmanager
