@@ -12,10 +12,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
-_PAGES: Final = 1_000
-"""Pages written after which the log is merged. SQLite merges it itself after four times that, in
+_PAGES: Final = 500
+"""Pages written after which the log is merged. SQLite merges it itself after three times that, in
 the writer: so much is written only where the disk does not keep up."""
-_PAGE_BYTES: Final = 4096
 
 
 class LogMerger:
@@ -26,9 +25,9 @@ class LogMerger:
         self._pages = 0
         self._thread: threading.Thread | None = None
 
-    def written(self, size_bytes: int) -> None:
-        """A transaction with rows of `size_bytes` was committed."""
-        self._pages += 1 + size_bytes // _PAGE_BYTES
+    def written(self, pages: int) -> None:
+        """A transaction of so many `pages`, roughly, was committed."""
+        self._pages += pages
         if self._pages >= _PAGES and (self._thread is None or not self._thread.is_alive()):
             self._pages = 0
             self._thread = threading.Thread(

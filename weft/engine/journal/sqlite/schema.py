@@ -18,7 +18,7 @@ from weft.engine.journal.refusals import newer
 from weft.engine.journal.sqlite.faults import BUSY_S, MOVE_IT, damaged
 
 OURS = 0x7765666A  # "wefj" in ASCII, in the file's header
-_LONGEST_LOG_PAGES = 4_000  # after which a writer merges the log itself; see `merging`
+_LONGEST_LOG_PAGES = 1_500  # after which a writer merges the log itself; see `merging`
 _LOG_BYTES = 1 << 24  # what the write-ahead log may keep of the disk once it is written back
 MIGRATIONS: Sequence[Sequence[str]] = (
     (

@@ -26,6 +26,7 @@ from weft.engine.journal.sqlite.once import OnceLog
 from weft.engine.journal.sqlite.tables import base_of
 
 _INSERT = "INSERT INTO batches VALUES (?, ?, ?, ?)"
+_PAGE_BYTES = 4096
 _SYNCED_IN_LOG = 32
 """Batches with intents after which the log is put in its place: what it holds is soon lost."""
 _ALWAYS_TELLING = frozenset({HumanAsked, HumanAnswered, RunFinished, RunResumed})
@@ -75,9 +76,11 @@ class Prepared:
         self.row = (base_of(no) + self.seq, part, body, self.chain)
 
     @property
-    def size_bytes(self) -> int:
-        """What is written of it, at most."""
-        return len(self.row[2]) + sum(map(len, self._blobs.bodies.values()))
+    def pages(self) -> int:
+        """How many pages of the database it changes, roughly: each value has one in an index."""
+        values = self._blobs.bodies.values()
+        apart = sum(2 + len(body) // _PAGE_BYTES for body in values) if values else 0
+        return 1 + len(self.row[2]) // _PAGE_BYTES + apart
 
     @property
     def bodies(self) -> Mapping[bytes, bytes]:
@@ -88,7 +91,7 @@ class Prepared:
 def append(
     db: sqlite3.Connection, held: Held, records: Sequence[Record], wall: Callable[[], datetime]
 ) -> int:
-    """Write a batch: all of it or nothing; its bytes. `wall`: the clock, for the time of an end.
+    """Write a batch: all of it or nothing; its pages. `wall`: the clock, for the time of an end.
 
     What could not be noted beside the database comes first, and is not written again.
     """
@@ -118,7 +121,7 @@ def _append(
         if held.synced % _SYNCED_IN_LOG == 0:
             with suppress(sqlite3.Error):  # the next one will do
                 checkpoint(db)
-    return batch.size_bytes
+    return batch.pages
 
 
 def _insert_with_calls(
