@@ -12,7 +12,7 @@ import pytest
 from tests.engine.journal.lines import RUN, header, line, read
 from weft.core.calls import CallId, ToolCalled, ToolReturned
 from weft.core.events import NodeFinished, NodeStarted, Outcome
-from weft.core.ids import NodeId
+from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Record
 from weft.engine.journal import SqliteJournal
 from weft.engine.journal.sqlite import merging
@@ -64,6 +64,20 @@ def test_a_step_of_a_thousand_nodes_is_one_row_of_few_bytes(journal: SqliteJourn
     assert len(sizes) == 1
     assert sizes[0] < 60 * 1000
     assert read(journal) == records
+
+
+def test_a_run_begins_with_as_many_statements_after_many_that_failed(
+    journal: SqliteJournal,
+) -> None:
+    def begun(number: int) -> int:
+        found: list[str] = []
+        journal._db.set_trace_callback(found.append)
+        journal.begin(header(RunId(f"run-{number}"))).release()
+        journal._db.set_trace_callback(None)
+        return len(found)
+
+    counts = {begun(number) for number in range(10, 40)}
+    assert len(counts) == 1
 
 
 def merged(path: Path) -> int:
