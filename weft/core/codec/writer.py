@@ -270,9 +270,14 @@ def _items(value: Iterable[Any], sink: Sink) -> str:
 
 
 def _mapping(value: Mapping[Any, Any], sink: Sink, inner: Write) -> str:
-    if all(type(key) is str and not key.startswith("~") for key in value):
-        pairs = [f"{quoted(key)}:{inner(held, sink)}" for key, held in value.items()]
-        return sink.fold(f"{{{','.join(pairs)}}}")
+    for key in value:
+        if type(key) is not str or key.startswith("~"):
+            return _odd_mapping(value, sink, inner)
+    pairs = [f"{quoted(key)}:{inner(held, sink)}" for key, held in value.items()]
+    return sink.fold(f"{{{','.join(pairs)}}}")
+
+
+def _odd_mapping(value: Mapping[Any, Any], sink: Sink, inner: Write) -> str:
     entries = [f"[{free(key, sink)},{inner(held, sink)}]" for key, held in value.items()]
     return f'{{"~d":{sink.listed(entries)}}}'
 
