@@ -56,6 +56,8 @@ class Share:
 
 def family(node: NodeId) -> str:
     """The node as it is written in the program: `notes[3]/draft` is one of `notes[*]/draft`."""
+    if node.isidentifier():
+        return node
     return _ATTEMPT.sub("", _ROUND.sub("#*", _INDEX.sub("[*]", node)))
 
 

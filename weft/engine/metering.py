@@ -36,16 +36,31 @@ class Meter:
         self._loop_s: dict[str, tuple[int, float]] = {}
         self._cpu_s: dict[str, float] = {}
 
-    async def run(self, node: NodeId, work: Awaitable[Any]) -> Any:
+    @types.coroutine
+    def run(self, node: NodeId, work: Awaitable[Any]) -> Generator[Any, Any, Any]:
         """What `work`, an attempt of `node`, returns. Its time on the loop is counted."""
         COMPUTED.set(lambda seconds: self._computed(node, seconds))
-        taken_s = [0.0]
+        drive, clock, taken_s = work.__await__(), time.thread_time, 0.0
+        sent: Any = None
+        thrown: BaseException | None = None
         try:
-            return await _driven(work.__await__(), taken_s)
+            while True:
+                began_s = clock()
+                try:
+                    waits_for = drive.send(sent) if thrown is None else drive.throw(thrown)
+                except StopIteration as end:
+                    return end.value
+                finally:
+                    taken_s += clock() - began_s
+                sent, thrown = None, None
+                try:
+                    sent = yield waits_for
+                except BaseException as error:  # noqa: BLE001 - a cancellation too is the work's
+                    thrown = error
         finally:
             name = family(node)
             count, before_s = self._loop_s.get(name, (0, 0.0))
-            self._loop_s[name] = (count + 1, before_s + taken_s[0])
+            self._loop_s[name] = (count + 1, before_s + taken_s)
 
     def measured(self, at_s: float) -> RunMeasured:
         """Everything until now."""
@@ -61,26 +76,6 @@ class Meter:
 
     def _computed(self, node: NodeId, seconds: float) -> None:
         self._cpu_s[node] = self._cpu_s.get(node, 0.0) + seconds
-
-
-@types.coroutine
-def _driven(work: Generator[Any, Any, Any], taken_s: list[float]) -> Generator[Any, Any, Any]:
-    """Drive `work`, and add up the processor seconds between its awaits."""
-    sent: Any = None
-    thrown: BaseException | None = None
-    while True:
-        began_s = time.thread_time()
-        try:
-            waits_for = work.send(sent) if thrown is None else work.throw(thrown)
-        except StopIteration as end:
-            return end.value
-        finally:
-            taken_s[0] += time.thread_time() - began_s
-        sent, thrown = None, None
-        try:
-            sent = yield waits_for
-        except BaseException as error:  # noqa: BLE001 - a cancellation too is the work's
-            thrown = error
 
 
 def _late_s() -> float:
