@@ -50,6 +50,16 @@ def test_every_usual_spelling_is_found_and_put_back(spelled: str) -> None:
     assert REDACTOR.restore(hidden) == f"before {spelled} after"
 
 
+def test_a_record_that_is_also_a_container_hides_nothing() -> None:
+    @dataclass
+    class Named(dict[str, str]):
+        name: str = ""
+
+    value = Named("plain")
+    value["key"] = SECRET
+    assert SECRET not in repr(REDACTOR.redact([value]))
+
+
 def test_it_is_found_wherever_it_stands() -> None:
     @dataclass(frozen=True)
     class Foreign:

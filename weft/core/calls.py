@@ -24,7 +24,8 @@ Doneness = Literal["done", "not done", "unknown"]
 class ToolCalled:
     """The intent: written before the tool is called, and before it is called where that matters.
 
-    `key` is the same whenever this call is repeated, in a later attempt or in a resumed run.
+    `key` is the same whenever this call is repeated, in a later attempt or in a resumed run; empty
+    where the tool's effect is neither `idempotent` nor `once`.
     `stands_for`: this call is not made, since a person says that the call `NODE@CALL` was carried
     out: the same one, or one that was made in its place with other arguments.
     """

@@ -10,7 +10,9 @@ import base64
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, quote_plus
 
@@ -21,6 +23,8 @@ _HEAD: Final = 4
 _SHORTEST: Final = 4  # a shorter value would blot out half of every text
 _DEEPEST: Final = 200
 _PLAIN: Final = (bool, int, float, complex, type(None))
+_INERT: Final = frozenset(_PLAIN)
+_CONTAINERS: Final = (str, bytes, Mapping, list, tuple, set, frozenset)
 
 
 class Redactor:
@@ -41,6 +45,7 @@ class Redactor:
         self.names = tuple(names)
         self.secrets = tuple(marks)
         self._marks = marks
+        self._needles = (_MARK, *marks)
         self._longest = max(map(len, marks), default=0)
         self._heads = {text[:end] for text in marks for end in range(1, _HEAD + 1)}
         self._forth = _Exchange({**marks, _MARK: _ESCAPED})
@@ -52,7 +57,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """`text` without secrets."""
-        return self._forth(text)
+        return self._forth(text) if self.in_text(text) else text
 
     def found(self, text: str) -> list[tuple[int, int, str]]:
         """Where secrets are in `text`: from, to, and what stands for each."""
@@ -64,7 +69,10 @@ class Redactor:
 
     def in_text(self, text: str) -> bool:
         """Whether `text` has a secret, or anything that is to be escaped."""
-        return _MARK in text or any(secret in text for secret in self.secrets)
+        for needle in self._needles:  # noqa: SIM110 - asked of every text that leaves a run
+            if needle in text:
+                return True
+        return False
 
     def open_from(self, text: str) -> int:
         """From where on the end of `text` may be the beginning of a secret; its length: nowhere."""
@@ -94,7 +102,7 @@ class Redactor:
         spell it, are left out. An object of any other class whose text shows a secret
         becomes that text; what is nested more than 200 deep is cut off.
         """
-        return cast(T, _mapped(value, self._forth))
+        return value if self._are_clean((value,)) else cast(T, _mapped(value, self._forth))
 
     def hide(self, value: T) -> T:
         """Like `redact`, for people and peers: marks stay as they are, and nothing is restored."""
@@ -103,6 +111,21 @@ class Redactor:
     def restore(self, value: T) -> T:
         """What `redact` was given, as far as the secrets are the same."""
         return cast(T, _mapped(value, self._back))
+
+    def _are_clean(self, parts: Iterable[Any], depth: int = 0) -> bool:
+        """Whether `redact` would change none of them; False too where only a closer look tells."""
+        if depth > _DEEPEST:
+            return False
+        for part in parts:
+            kind = type(part)
+            if kind is str:
+                if self.in_text(part):
+                    return False
+            elif kind not in _INERT:
+                inside = _parts(part, kind)
+                if inside is None or not self._are_clean(inside, depth + 1):
+                    return False
+        return True
 
 
 class _Exchange:
@@ -204,6 +227,26 @@ def _record(value: Any, change: Callable[[str], str], depth: int) -> Any:
     if changed and "token_ids" in value.__dataclass_fields__:
         changed["token_ids"] = ()  # they spell the same text
     return dataclasses.replace(value, **changed) if changed else value
+
+
+def _parts(value: Any, kind: type) -> Iterable[Any] | None:
+    """What is in a container or a dataclass; None for anything else."""
+    if kind is dict:
+        return [part for pair in list(value.items()) for part in pair] if value else ()
+    if kind is list or kind is tuple:
+        return cast(Iterable[Any], value)
+    fields = _fields_of(kind)
+    return None if fields is None else fields(value)
+
+
+@lru_cache(maxsize=512)
+def _fields_of(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
+    if not dataclasses.is_dataclass(kind) or issubclass(kind, _CONTAINERS):
+        return None
+    names = [field.name for field in dataclasses.fields(kind)]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple([getattr(value, name) for name in names])
 
 
 def _shown(value: object) -> str:

@@ -52,6 +52,25 @@ def content(value: Any) -> Any:
     return [name, content(_fields(value))]
 
 
+def content_text(value: Any) -> str:
+    """`content(value)` as JSON text. Raises: as `content`."""
+    kind = type(value)
+    if kind is str:
+        return encode_basestring_ascii(value)
+    if kind is int:
+        return int.__repr__(value)
+    if kind is list or kind is tuple:
+        return f'["list"{"".join([f", {content_text(item)}" for item in value])}]'
+    if kind is dict and all(type(key) is str for key in value):
+        texts = {encode_basestring_ascii(key): item for key, item in value.items()}
+        pairs = [
+            f", [{encode_basestring_ascii(key)}, {content_text(texts[key])}]"
+            for key in sorted(texts)
+        ]
+        return f'["map"{"".join(pairs)}]'
+    return json.dumps(content(value))
+
+
 def _key(key: Any) -> str:
     return encode_basestring_ascii(key) if type(key) is str else json.dumps(content(key))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from weft.core.ids import NodeId
-from weft.engine.caching import content
+from weft.engine.caching import content_text
 from weft.engine.commands import Look, Looked
 from weft.engine.delivery import inputs
 from weft.engine.recall import Recall
@@ -49,7 +49,7 @@ def digest(
         text = identity
     else:
         try:
-            text = json.dumps([identity, content(argument)])
+            text = f"[{encode_basestring_ascii(identity)}, {content_text(argument)}]"
         except Exception:  # noqa: BLE001 - a foreign class may raise anything when it is looked at
             return ""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HEX]

@@ -8,6 +8,7 @@ from weft.core.calls import ModelStreamed
 from weft.core.events import NodeStreamed
 from weft.core.ports.journal import Record
 
+_PIECES = (NodeStreamed, ModelStreamed)
 _LARGEST = 256  # pieces that become one: a text that grew by one piece each time would be copied
 
 
@@ -23,7 +24,7 @@ class Waiting:
 
     def add(self, record: Record) -> None:
         """Take the next record."""
-        if isinstance(record, NodeStreamed | ModelStreamed):
+        if isinstance(record, _PIECES):
             self._add_piece(record)
         else:
             if self._streams:

@@ -206,7 +206,7 @@ def test_a_damaged_file_names_the_remedy(path: Path) -> None:
             damaged[at : at + 500] = rng.randbytes(500)
         path.write_bytes(damaged)
         noticed += _noticed(path)
-    assert noticed >= 50  # the rest hit what no row uses
+    assert noticed >= 48  # the rest hit what no row uses
 
 
 def _noticed(path: Path) -> bool:

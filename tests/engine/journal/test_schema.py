@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import stat
 from collections.abc import Callable
@@ -10,10 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.journal.lines import RUN, header, line, read
+from tests.engine.journal.lines import RUN, WALL, header, line, read
 from weft.core.errors import StoreError
-from weft.engine.journal import SqliteJournal
+from weft.core.events import NodeStarted
+from weft.core.ids import NodeId
+from weft.core.ports.journal import Record
+from weft.engine.journal import SqliteJournal, encode
+from weft.engine.journal.blobs import sealed
+from weft.engine.journal.chain import START, link
+from weft.engine.journal.sqlite import journal as module
 from weft.engine.journal.sqlite.schema import MIGRATIONS, number, opened
+from weft.engine.journal.sqlite.tables import base_of
 
 
 @pytest.fixture
@@ -51,6 +59,43 @@ def test_an_old_journal_is_brought_up_to_date(path: Path) -> None:
             assert number(db, "PRAGMA user_version") == len(newer)
             assert db.execute("SELECT id, label FROM runs").fetchall() == [(RUN, "none")]
             assert number(db, "SELECT count(*) FROM batches") == 1
+
+
+def an_earlier_wefts(path: Path) -> list[Record]:
+    """A journal of format 2, in which every record is an object."""
+    records: list[Record] = [NodeStarted(NodeId("n"), 1, 0.5, "d"), line(1)]
+    path.parent.mkdir(exist_ok=True)
+    body = sealed(f"[{','.join(map(encode, records))}]")
+    with closing(opened(path, power_safe=False, migrations=MIGRATIONS[:2])) as db:
+        query = "INSERT INTO runs (no, id, flow, wall, header) VALUES (1, ?, 'flow', ?, ?)"
+        db.execute(query, (RUN, WALL, sealed(encode(header()))))
+        key, chain = base_of(1) + len(records), link(START, len(records), 1, body)
+        db.execute("INSERT INTO batches VALUES (?, 1, ?, ?)", (key, body, chain))
+    return records
+
+
+def test_records_of_an_earlier_weft_are_read_and_gone_on_with(path: Path) -> None:
+    records = an_earlier_wefts(path)
+    with closing(SqliteJournal(path)) as journal:
+        assert number(journal._db, "PRAGMA user_version") == len(MIGRATIONS)
+        assert read(journal) == records
+        journal.claim(RUN)
+        journal.append(RUN, records)
+        assert read(journal) == records * 2
+        assert not journal.check()
+
+
+def test_a_journal_of_an_earlier_weft_is_read_where_it_may_not_be_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = an_earlier_wefts(path)
+
+    def denied(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "this user may not write to it")
+
+    monkeypatch.setattr(module, "opened", denied)
+    with closing(SqliteJournal(path, to_read=True)) as journal:
+        assert read(journal) == records
 
 
 def test_a_migration_that_fails_changes_nothing(path: Path) -> None:

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from weft.core.codec.kinds import Kind, fields_of
+from weft.core.codec.layouts import LAYOUTS, NUMBERED
 from weft.core.codec.registry import KNOWN
 from weft.core.errors import StoreError
 
@@ -71,7 +72,7 @@ def decode(text: str, get: Get | None = None) -> Any:
 def decode_all(text: str, get: Get | None = None) -> list[Any]:
     """The values that `encode_all` wrote as `text`. Raises: `StoreError`."""
     return _guarded(
-        lambda: [_tagged_object(one, Source(get)) for one in _as(list, json.loads(text))]
+        lambda: [_numbered_object(one, Source(get)) for one in _as(list, json.loads(text))]
     )
 
 
@@ -91,6 +92,17 @@ def _as(cls: type[T], node: Any) -> T:
     return node
 
 
+def _numbered_object(node: Any, source: Source) -> Any:
+    """As `_tagged_object`, or as a list that begins with the number of its class."""
+    if type(node) is not list:
+        return _tagged_object(node, source)
+    number = node[0]
+    cls = NUMBERED.get(number) if type(number) is int else None
+    if cls is None:
+        raise ValueError("a list of no known class")
+    return _object_reader(cls)(node[1:], source)
+
+
 def _tagged_object(node: Any, source: Source) -> Any:
     name = _as(dict, node).get("~")
     cls = KNOWN.get(name) if type(name) is str else None
@@ -103,12 +115,22 @@ def _tagged_object(node: Any, source: Source) -> Any:
 def _object_reader(cls: type) -> Read:
     fields = {field.name: _reader(field.kind) for field in fields_of(cls)}
     needed = frozenset(field.name for field in fields_of(cls) if field.default is MISSING)
+    placed = [(name, fields[name]) for name in LAYOUTS[cls].fields] if cls in LAYOUTS else []
 
-    def read(node: Any, source: Source) -> Any:
-        node = _as(dict, source.resolved(node))
+    def listed(node: list[Any], source: Source) -> dict[str, Any]:
+        if len(node) > len(placed):
+            raise ValueError(f"a {cls.__name__} of {len(node)} fields")
+        pairs = zip(placed, node, strict=False)
+        return {name: reader(value, source) for (name, reader), value in pairs}
+
+    def tagged(node: dict[str, Any], source: Source) -> dict[str, Any]:
         if node.get("~") != cls.__name__:
             raise ValueError(f"no {cls.__name__}")
-        held = {key: fields[key](value, source) for key, value in node.items() if key != "~"}
+        return {key: fields[key](value, source) for key, value in node.items() if key != "~"}
+
+    def read(node: Any, source: Source) -> Any:
+        node = source.resolved(node)
+        held = listed(node, source) if type(node) is list else tagged(_as(dict, node), source)
         if not needed <= held.keys():
             raise ValueError(f"a {cls.__name__} lacks {', '.join(sorted(needed - held.keys()))}")
         return cls(**held)

@@ -1,4 +1,4 @@
-"""From records to text. What is large is offered to be kept apart, once for each content.
+"""From values to text: a writer for each kind of field, and for what a program hands on.
 
 Tags, which are keys that begin with `~` and come first in their object: `~` the class, `~r` what is
 kept apart, `~l` a long list in chunks, `~t` tuple, `~s` set, `~f` frozenset, `~d` a dict whose keys
@@ -8,99 +8,33 @@ are no plain texts, `~b` bytes, `~n` a float that is not finite, `~i` an integer
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from json.encoder import encode_basestring as quoted
 from math import isfinite
+from operator import attrgetter
 from typing import Any
 
-from weft.core.codec.kinds import Kind, fields_of
+from weft.core.codec.kinds import Field, Kind, fields_of
+from weft.core.codec.layouts import LAYOUTS
 from weft.core.codec.opaque import Opaque, opaque
 from weft.core.codec.registry import KNOWN
+from weft.core.codec.sink import APART, CHUNK, Sink, Unwritable
 from weft.core.errors import StoreError
+from weft.core.events import NodeInfo
 from weft.core.values import Message
 
-Keep = Callable[[str], str]
-"""Keeps a text apart and returns its name, which is the same for the same text."""
-Write = Callable[[Any, "Sink"], str]
+Write = Callable[[Any, Sink], str]
 
-_APART = 256
 _MESSAGE_APART = 64  # messages come again with every request of their conversation
-_CHUNK = 512
+_NODES_CHUNK = 8192  # nodes and their names come again with another run of the same program
 _NUMBERS = 128
 _DEEPEST = 64  # a reader needs a few frames of Python's stack for each
-_LARGEST = 1 << 28
 _PLAIN_BITS = 10_000  # Python refuses to read integers of more than 4,300 digits
 
 
-class _Unwritable(Exception):
-    """Nested too deep, or too large; a reader would refuse it too."""
-
-
-class Sink:
-    """Where a text goes while it is written. Without `keep` all of it stays in one piece."""
-
-    __slots__ = ("depth", "keep", "total")
-
-    def __init__(self, keep: Keep | None) -> None:
-        self.keep = keep
-        self.depth = 0
-        self.total = 0
-
-    def fold(self, text: str, limit: int = _APART) -> str:
-        """`text`, or the reference that stands for it."""
-        if len(text) <= limit or self.keep is None:
-            return text
-        self.total += len(text)
-        if self.total > _LARGEST:
-            raise _Unwritable
-        return f'{{"~r":"{self.keep(text)}"}}'
-
-    def listed(self, texts: Sequence[str]) -> str:
-        """A list of items, in chunks when it is long: a list that grew shares its beginning."""
-        if self.keep is None or sum(map(len, texts)) <= _CHUNK:
-            return f"[{','.join(texts)}]"
-        return self.chunked([f"[{','.join(chunk)}]" for chunk in _chunks(texts)])
-
-    def chunked(self, chunks: list[str]) -> str:
-        """The tree of `chunks`, each of them a list."""
-        folded = [self.fold(chunk) for chunk in chunks]
-        if sum(map(len, folded)) <= _CHUNK or len(folded) == 1:
-            return f'{{"~l":[{",".join(folded)}]}}'
-        return self.chunked([f'{{"~l":[{",".join(inner)}]}}' for inner in _chunks(folded)])
-
-
-def encode(value: object, keep: Keep | None = None) -> str:
-    """`value`, of a known class, as one JSON text.
-
-    Raises: `StoreError` when a field holds what its class does not allow.
-    """
-    cls: type = type(value)
-    try:
-        return _object_writer(cls, None)(value, Sink(keep))
-    except _Unwritable as error:
-        told = f"a {type(value).__name__} is larger than {_LARGEST >> 20} MiB"
-        raise StoreError(told, hint="keep such values in files, and hand on their paths") from error
-
-
-def encode_all(values: Iterable[object], keep: Keep | None = None) -> str:
-    """Several values as one JSON list. Raises: as `encode`."""
-    return f"[{','.join([encode(value, keep) for value in values])}]"
-
-
-def _chunks(texts: Sequence[str]) -> Iterable[Sequence[str]]:
-    start = size = 0
-    for end, text in enumerate(texts, 1):
-        size += len(text)
-        if size >= _CHUNK:
-            yield texts[start:end]
-            start, size = end, 0
-    if start < len(texts):
-        yield texts[start:]
-
-
 @cache
-def _object_writer(cls: type, apart: int | None) -> Write:
+def object_writer(cls: type, apart: int | None) -> Write:
     """`apart`: from which length the object is kept apart; None: never."""
     if KNOWN.get(cls.__name__) is not cls:
         raise StoreError(f"a journal does not know the class {cls.__name__}")
@@ -126,6 +60,39 @@ def _object_writer(cls: type, apart: int | None) -> Write:
     return write
 
 
+@cache
+def list_writer(cls: type) -> Write:
+    """Writes an object of a class that has a layout as the list of its fields.
+
+    Without the fields at the end that have their defaults.
+    """
+    names = LAYOUTS[cls].fields
+    by_name: dict[str, Field] = {field.name: field for field in fields_of(cls)}
+    fields = [by_name[name] for name in names]
+    written = [(field.name, _writer(field.kind)) for field in fields]
+    defaults = [(field.default, _omits(field.kind)) for field in fields]
+    read = attrgetter(*names)
+
+    def write(value: Any, sink: Sink) -> str:
+        held = read(value)
+        end = len(held)
+        while end:
+            default, omits = defaults[end - 1]
+            last = held[end - 1]
+            if last is not default and not (omits and last == default):
+                break
+            end -= 1
+        texts: list[str] = []
+        try:
+            for (name, one), part in zip(written, held[:end], strict=False):  # noqa: B007
+                texts.append(one(part, sink))
+        except TypeError as error:
+            raise StoreError(f"{cls.__name__}.{name} cannot be kept: {error}") from error
+        return f"[{','.join(texts)}]"
+
+    return write
+
+
 def _omits(kind: Kind) -> bool:
     # A foreign object may answer `==` with anything.
     return kind.shape not in ("free", "any", "map")
@@ -140,7 +107,9 @@ def _writer(kind: Kind) -> Write:
         case "row" if kind.of[0].shape in ("int", "float"):
             return _numbers(_writer(kind.of[0]))
         case "row":
-            return _row(_writer(kind.of[0]))
+            inner = kind.of[0]
+            of_nodes = inner.shape == "text" or inner.classes == (NodeInfo,)
+            return _row(_writer(inner), _NODES_CHUNK if of_nodes else CHUNK)
         case "pair":
             return _pair([_writer(one) for one in kind.of])
         case "map":
@@ -154,7 +123,7 @@ def _writer(kind: Kind) -> Write:
 
 def _text(value: Any, sink: Sink) -> str:
     text = quoted(value)
-    return text if len(text) <= _APART else sink.fold(text)
+    return text if len(text) <= APART else sink.fold(text)
 
 
 def _int(value: Any, _sink: Sink) -> str:
@@ -190,14 +159,20 @@ def _choice(choices: frozenset[str]) -> Write:
     return write
 
 
+def _apart(cls: type) -> int:
+    return _MESSAGE_APART if cls is Message else APART
+
+
 def _typed_object(cls: type) -> Write:
-    apart = _MESSAGE_APART if cls is Message else _APART
+    apart, has_layout = _apart(cls), cls in LAYOUTS
 
     def write(value: Any, sink: Sink) -> str:
         found: type = type(value)
         if found is not cls:
             raise TypeError(f"{found.__name__} is no {cls.__name__}")
-        return _object_writer(cls, apart)(value, sink)
+        if sink.as_lists and has_layout:
+            return sink.fold(list_writer(cls)(value, sink), apart)
+        return object_writer(cls, apart)(value, sink)
 
     return write
 
@@ -206,8 +181,11 @@ def _maybe(inner: Write) -> Write:
     return lambda value, sink: "null" if value is None else inner(value, sink)
 
 
-def _row(inner: Write) -> Write:
-    return lambda value, sink: sink.listed([inner(one, sink) for one in value]) if value else "[]"
+def _row(inner: Write, size: int) -> Write:
+    def write(value: Any, sink: Sink) -> str:
+        return sink.listed([inner(one, sink) for one in value], size) if value else "[]"
+
+    return write
 
 
 def _numbers(inner: Write) -> Write:
@@ -243,53 +221,69 @@ def _any(classes: tuple[type, ...]) -> Write:
     def write(value: Any, sink: Sink) -> str:
         if not isinstance(value, classes):
             raise TypeError(f"{type(value).__name__} is not allowed here")
-        return _free(value, sink)
+        return free(value, sink)
 
     return write
 
 
-def _free(value: Any, sink: Sink) -> str:
-    scalar = _PLAIN.get(type(value))
-    if scalar is not None:
+def free(value: Any, sink: Sink) -> str:
+    """The text of whatever a program handed on; what has no exact one is an `Opaque`."""
+    kind = type(value)
+    scalar = _PLAIN.get(kind)
+    if scalar is not None and (kind is not str or len(value) <= APART):
         return scalar(value, sink)
     if sink.depth:
-        return _nested(value, sink)
+        return _nested(value, sink) if scalar is None else scalar(value, sink)
+    known = sink.known(value)
+    if known is None:
+        known = _whole(value, sink) if scalar is None else scalar(value, sink)
+        sink.remember(value, known)
+    return known
+
+
+def _whole(value: Any, sink: Sink) -> str:
     try:
         return _nested(value, sink)
-    except (_Unwritable, StoreError, RuntimeError):  # or changed by another thread meanwhile
-        return _object_writer(_OPAQUE, _APART)(opaque(value), sink)
+    except (Unwritable, StoreError, RuntimeError):  # or changed by another thread meanwhile
+        return object_writer(_OPAQUE, APART)(opaque(value), sink)
     finally:
         sink.depth = 0
 
 
 def _nested(value: Any, sink: Sink) -> str:
-    cls = type(value)
+    cls: type = type(value)
     if cls not in _CONTAINERS and KNOWN.get(cls.__name__) is not cls:
         value = opaque(value)
         cls = _OPAQUE
     sink.depth += 1
     if sink.depth > _DEEPEST:
-        raise _Unwritable
+        raise Unwritable
     container = _CONTAINERS.get(cls)
-    text = _typed_object(cls)(value, sink) if container is None else container(value, sink)
+    writer = container or object_writer(cls, _apart(cls))
+    text = writer(value, sink)
     sink.depth -= 1
     return text
 
 
 def _items(value: Iterable[Any], sink: Sink) -> str:
-    return sink.listed([_free(one, sink) for one in value])
+    return sink.listed([free(one, sink) for one in value])
 
 
 def _mapping(value: Mapping[Any, Any], sink: Sink, inner: Write) -> str:
-    if all(type(key) is str and not key.startswith("~") for key in value):
-        pairs = [f"{quoted(key)}:{inner(held, sink)}" for key, held in value.items()]
-        return sink.fold(f"{{{','.join(pairs)}}}")
-    entries = [f"[{_free(key, sink)},{inner(held, sink)}]" for key, held in value.items()]
+    for key in value:
+        if type(key) is not str or key.startswith("~"):
+            return _odd_mapping(value, sink, inner)
+    pairs = [f"{quoted(key)}:{inner(held, sink)}" for key, held in value.items()]
+    return sink.fold(f"{{{','.join(pairs)}}}")
+
+
+def _odd_mapping(value: Mapping[Any, Any], sink: Sink, inner: Write) -> str:
+    entries = [f"[{free(key, sink)},{inner(held, sink)}]" for key, held in value.items()]
     return f'{{"~d":{sink.listed(entries)}}}'
 
 
 def _sorted(value: Iterable[Any], sink: Sink) -> str:
-    return sink.listed(sorted(_free(one, sink) for one in value))
+    return sink.listed(sorted(free(one, sink) for one in value))
 
 
 _OPAQUE: type = Opaque
@@ -305,12 +299,12 @@ _SCALARS: dict[str, Write] = {
     "int": _int,
     "float": _float,
     "bool": _bool,
-    "free": _free,
+    "free": free,
 }
 _CONTAINERS: dict[type, Write] = {
     list: _items,
     tuple: lambda value, sink: f'{{"~t":{_items(value, sink)}}}',
-    dict: lambda value, sink: _mapping(value, sink, _free),
+    dict: lambda value, sink: _mapping(value, sink, free),
     set: lambda value, sink: f'{{"~s":{_sorted(value, sink)}}}',
     frozenset: lambda value, sink: f'{{"~f":{_sorted(value, sink)}}}',
     bytes: lambda value, sink: sink.fold(f'{{"~b":"{b64encode(value).decode()}"}}'),

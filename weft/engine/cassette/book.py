@@ -73,7 +73,7 @@ class CallIds:
     """Numbers the calls of one content within an attempt, in the order in which they are made."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[Place, str], int] = {}
+        self._made: dict[tuple[NodeId, int, str], int] = {}
 
     def tool(self, place: Place, digest: str) -> CallId:
         """The id of the next tool call with this content."""
@@ -84,8 +84,9 @@ class CallIds:
         return self._next(place, f"model:{digest}")
 
     def _next(self, place: Place, content: str) -> CallId:
-        number = self._made.get((place, content), 0)
-        self._made[place, content] = number + 1
+        where = place.node, place.attempt, content
+        number = self._made.get(where, 0)
+        self._made[where] = number + 1
         return CallId(f"{content}#{number}")
 
 

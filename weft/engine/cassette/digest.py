@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
+from json.encoder import encode_basestring as quoted
 from typing import Any, Final
 
 from weft.core.ports.model import ModelRequest
@@ -24,27 +25,37 @@ _SEEN: Final = frozenset({"name", "description", "parameters"})
 
 def tool_digest(name: str, arguments: Mapping[str, Any], redactor: Redactor) -> str:
     """12 hexadecimal digits; the same for the same content, whatever the secrets in it are."""
-    return _digest(["tool", name, arguments], redactor)
+    return _digest(f'["tool", {quoted(name)}, {canonical_text(arguments)}]', redactor)
 
 
 def request_digest(model: str, request: ModelRequest, redactor: Redactor) -> str:
     """As `tool_digest`, of a request to the model that the program calls `model`."""
-    return _digest(["model", model, request], redactor)
+    return _digest(canonical_text(["model", model, request]), redactor)
 
 
 def identity(*content: Any) -> str:
     """What a node is whose work is made of `content`: for `Node.identity`."""
-    text = canonical_text(list(content))
+    text = canonical_text(content)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def canonical_text(content: Any) -> str:
-    """JSON text that is the same for the same content."""
+    """JSON text of `canonical(content)`, with sorted keys: the same for the same content."""
+    kind = type(content)
+    if kind is str:
+        return quoted(content)
+    if kind is int:
+        return int.__repr__(content)
+    if kind is list or kind is tuple:
+        return f"[{', '.join([canonical_text(item) for item in content])}]"
+    if kind is dict and all(type(key) is str for key in content):
+        pairs = [f"{quoted(key)}: {canonical_text(content[key])}" for key in sorted(content)]
+        return f"{{{', '.join(pairs)}}}"
     return json.dumps(canonical(content), sort_keys=True, ensure_ascii=False)
 
 
-def _digest(content: Any, redactor: Redactor) -> str:
-    text = redactor.text(canonical_text(content))
+def _digest(text: str, redactor: Redactor) -> str:
+    text = redactor.text(text)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
 
 

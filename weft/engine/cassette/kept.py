@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from weft.core.calls import CallId, ModelAnswered, ModelCalled, ModelStreamed, ModelTold
+from weft.core.calls import (
+    CallId,
+    ModelAnswered,
+    ModelCalled,
+    ModelStreamed,
+    ModelTold,
+    ToolCalled,
+    ToolReturned,
+)
 from weft.core.events import (
     GraphGrew,
     NodeFinished,
@@ -31,6 +39,8 @@ from weft.engine.cassette.streamed import StreamRedactor, Text
 
 R = TypeVar("R")
 _Call = tuple[NodeId, int, CallId]
+_WHOLE: Final = frozenset({ToolCalled, ToolReturned})
+"""Records that hold nothing back and whose texts may have secrets anywhere."""
 _SECRET_TOKEN: Final = 0
 _SHORTEST_IDS: Final = 2
 
@@ -46,11 +56,17 @@ class RecordRedactor:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._nodes: dict[NodeId, StreamRedactor[NodeStreamed]] = {}
-        self._calls: dict[_Call, StreamRedactor[Piece]] = {}
+        self._calls: dict[NodeId, dict[_Call, StreamRedactor[Piece]]] = {}
         self._hiding: set[_Call] = set()
         self._ids: list[tuple[int, ...]] = []
 
     def __call__(self, record: Record) -> list[Record]:
+        kind = type(record)
+        if kind in _WHOLE or (kind is NodeFinished and not self._nodes and not self._calls):
+            return [self._redactor.redact(record)]
+        return self._of_kind(record)
+
+    def _of_kind(self, record: Record) -> list[Record]:
         match record:
             case NodeStarted() | NodeWaiting() | NodeSpent():
                 return [self._named(record, record.node)]
@@ -99,12 +115,11 @@ class RecordRedactor:
 
     def _streamed(self, event: ModelStreamed) -> list[Record]:
         call = _call(event)
-        if call not in self._calls:
-            self._calls[call] = StreamRedactor(self._redactor, _text_of, _with_text)
+        calls = self._calls.setdefault(event.node, {})
+        if call not in calls:
+            calls[call] = StreamRedactor(self._redactor, _text_of, _with_text)
         pieces = [
-            piece
-            for each in event.deltas
-            for piece in self._calls[call].take(self._seen(call, each))
+            piece for each in event.deltas for piece in calls[call].take(self._seen(call, each))
         ]
         return [replace(event, deltas=tuple(pieces))] if pieces else []
 
@@ -131,9 +146,10 @@ class RecordRedactor:
 
     def _ended(self, node: NodeId | None) -> Iterator[Record]:
         """What is held back of a node, or of all."""
-        for call in [call for call in self._calls if node in (None, call[0])]:
+        nodes = list(self._calls) if node is None else [node]
+        for call in [call for each in nodes for call in self._calls.get(each, ())]:
             yield from self._rest(call)
-        for each in [each for each in self._nodes if node in (None, each)]:
+        for each in list(self._nodes) if node is None else [node]:
             yield from self._end_of(each)
 
     def _end_of(self, node: NodeId) -> Iterator[Record]:
@@ -143,7 +159,10 @@ class RecordRedactor:
             yield from stream.rest()
 
     def _rest(self, call: _Call) -> Iterator[Record]:
-        stream = self._calls.pop(call, None)
+        calls = self._calls.get(call[0], {})
+        stream = calls.pop(call, None)
+        if stream is not None and not calls:
+            del self._calls[call[0]]
         pieces = stream.rest() if stream is not None else ()
         if pieces:
             yield ModelStreamed(*call, tuple(pieces), pieces[-1][0])

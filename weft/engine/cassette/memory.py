@@ -93,7 +93,7 @@ class OnceMemory:
             self._calls[node, event.call] = Known(event)
             self._made += 1
             self._order[node, event.call] = self._made
-        elif isinstance(event, ToolReturned):
+        elif self._calls and isinstance(event, ToolReturned):
             place = in_any_attempt(event.node), event.call
             if place in self._calls:
                 known = self._calls[place] = replace(self._calls[place], ended=event)

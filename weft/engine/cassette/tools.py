@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final
 
 from weft.core.calls import CallId, Doneness, ToolCalled, ToolReturned, ToolsListed
 from weft.core.conversion import convert
 from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError
-from weft.core.idempotency import key_of, keyed
+from weft.core.idempotency import current_key, key_of, keyed
 from weft.core.ports import BatchRunner, ToolCall, ToolRunner, bound
 from weft.core.values import Effect, JsonSchema, ToolSpec
 from weft.engine.cassette.book import CallBook, Known
@@ -46,8 +47,9 @@ class _Call:
         self._effect = effect
         self._result = result
         self._id = book.ids.tool(place, tool_digest(name, arguments, book.redactor))
-        self._key = key_of(book.run, place.node, self._id)
         self._made: MadeCall | None = None
+        guarded = effect in GUARDED
+        self._key = key_of(book.run, place.node, self._id) if guarded else ""
 
     @property
     def key(self) -> str:
@@ -190,7 +192,7 @@ class RecordingTools:
             return await call.taken(settled)
         await call.began()
         try:
-            with keyed(call.key):
+            with keyed(call.key) if call.key != current_key() else nullcontext():
                 value = await make(arguments)
         except Exception as error:
             await call.failed(error)

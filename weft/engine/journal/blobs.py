@@ -14,6 +14,7 @@ from weft.core.errors import StoreError
 _DIGEST_BYTES = 24  # of SHA-256: what stays is beyond any search for a collision (2^96 steps)
 _CHECKSUM_BYTES = 4
 _WORTH_PACKING = 512
+_ROW_WORTH_PACKING = 2048  # a row is written while a run waits, and packing takes longer than that
 _LARGEST = 1 << 30
 _PACKED = b"x"  # how zlib's streams begin, and no JSON text does
 
@@ -46,9 +47,9 @@ def named(name: str) -> bytes:
     return digest
 
 
-def packed(body: bytes) -> bytes:
-    """`body` as it is stored: compressed where that pays."""
-    if len(body) < _WORTH_PACKING:
+def packed(body: bytes, worth: int = _WORTH_PACKING) -> bytes:
+    """`body` as it is stored: compressed where that pays, from `worth` bytes on."""
+    if len(body) < worth:
         return body
     small = zlib.compress(body, 1)
     return small if len(small) * 10 < len(body) * 9 else body
@@ -70,7 +71,7 @@ def unpacked(stored: bytes) -> bytes:
 
 def sealed(text: str) -> bytes:
     """A text as a row holds it: with a checksum, since no name says what has to be in it."""
-    body = packed(text.encode("utf-8", "surrogatepass"))
+    body = packed(text.encode("utf-8", "surrogatepass"), _ROW_WORTH_PACKING)
     return zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big") + body
 
 

@@ -55,6 +55,8 @@ MIGRATIONS: Sequence[Sequence[LiteralString]] = (
         ALTER taken TYPE text USING CASE WHEN taken THEN 'format 1' ELSE '' END,
         ALTER taken SET DEFAULT ''""",
     ),
+    # Records may be lists of fields (`weft.core.codec.layouts`): an earlier weft cannot read them.
+    (),
 )
 """The statements that lead from version N, counted from 0, to N + 1. Only ever add to it."""
 

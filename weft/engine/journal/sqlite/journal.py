@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -45,9 +45,11 @@ from weft.engine.journal.sqlite.faults import (
     JournalInUse,
     faults,
     faults_of_pruning,
+    store_error,
 )
 from weft.engine.journal.sqlite.locks import FileLock, holder, is_locked, locked
 from weft.engine.journal.sqlite.losses import last_number, losses, lost_runs
+from weft.engine.journal.sqlite.merging import LogMerger
 from weft.engine.journal.sqlite.once import OnceLog, OnceState
 from weft.engine.journal.sqlite.pruning import prune
 from weft.engine.journal.sqlite.reading import Reading, only_read, reading_will_do
@@ -84,6 +86,7 @@ class SqliteJournal:
         self._refusal: StoreError | None = None  # and why
         self._db = self._opened(power_safe, to_read)
         self._tables = SqliteTables(self._db, self.path)
+        self._merger = LogMerger(self.path)
 
     def begin(self, header: RunHeader) -> Claim:
         blobs = Blobs()
@@ -117,15 +120,20 @@ class SqliteJournal:
         return Claimed(partial(self._let_go, run, lock))
 
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
-        with self._writing(wait) as tables:
-            held = self._held.get(run)
+        self._enter(wait)  # what `_writing` does, in the shortest way: every step comes here
+        try:
+            db, held = self._waiting(wait).db, self._held.get(run)
             if held is None:
-                raise unclaimed(run)
+                raise self._refusal_to_write or unclaimed(run)
             if records:
-                if not wait and any(map(writing.is_intent, records)):
+                if not wait and writing.has_intent(records):
                     raise DiskWait(self.path)
-                writing.append(tables.db, held, records, self._clock.wall)
+                self._merger.written(writing.append(db, held, records, self._clock.wall))
                 self._version += 1
+        except (Error, OSError) as error:
+            raise store_error(self.path, error) from error
+        finally:
+            self._lock.release()
 
     def header(self, run: RunId) -> RunHeader:
         with self._using() as tables:
@@ -217,6 +225,7 @@ class SqliteJournal:
                     held.once.close()
                     held.lock.release()
                 self._held.clear()
+                self._merger.close()
                 self._db.close()
 
     def _let_go(self, run: RunId, lock: FileLock) -> None:
@@ -235,27 +244,42 @@ class SqliteJournal:
                 if held.once.empty or writing.checkpoint(self._db):
                     held.once.remove()
 
-    @contextmanager
-    def _using(self, wait: bool = True) -> Iterator[SqliteTables]:
+    def _enter(self, wait: bool) -> None:
         if not self._lock.acquire(blocking=wait):
             raise JournalInUse(self.path)
+        if self._closed:
+            self._lock.release()
+            raise closed(f"the journal {self.path}")
+
+    @contextmanager
+    def _using(self, wait: bool = True) -> Iterator[SqliteTables]:
+        self._enter(wait)
         try:
-            if self._closed:
-                raise closed(f"the journal {self.path}")
-            with faults(self.path), self._renewed():
-                if wait is not self._waits:
-                    self._db.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000 if wait else 0:.0f}")
-                    self._waits = wait
-                yield self._tables
+            if self._reading is not None:
+                with self._renewed(self._reading):
+                    yield self._waiting(wait)
+            else:
+                yield self._waiting(wait)
+        except (Error, OSError) as error:
+            raise store_error(self.path, error) from error
         finally:
             self._lock.release()
 
-    @contextmanager
-    def _writing(self, wait: bool = True) -> Iterator[SqliteTables]:
-        with self._using(wait) as tables:
-            if self._refusal is not None:
-                raise only_read(self._refusal)
-            yield tables
+    def _waiting(self, wait: bool) -> SqliteTables:
+        if wait is not self._waits:
+            self._db.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000 if wait else 0:.0f}")
+            self._waits = wait
+        return self._tables
+
+    @property
+    def _refusal_to_write(self) -> StoreError | None:
+        return None if self._refusal is None else only_read(self._refusal)
+
+    def _writing(self, wait: bool = True) -> AbstractContextManager[SqliteTables]:
+        refusal = self._refusal_to_write
+        if refusal is not None:
+            raise refusal
+        return self._using(wait)
 
     def _opened(self, power_safe: bool, to_read: bool) -> Connection:
         try:
@@ -269,15 +293,13 @@ class SqliteJournal:
             self._reading = Reading(self.path)
         return self._reading.db
 
-    def _renewed(self) -> AbstractContextManager[None]:
+    def _renewed(self, reading: Reading) -> AbstractContextManager[None]:
         """Where others cannot be heard: look whether they wrote, now and at the end."""
-        if self._reading is None:
-            return nullcontext()
-        if self._reading.renew():
-            self._db, self._waits = self._reading.db, True
+        if reading.renew():
+            self._db, self._waits = reading.db, True
             self._tables = SqliteTables(self._db, self.path)
             self._version += 1
-        return self._reading.undisturbed()
+        return reading.undisturbed()
 
     def _begun(self, header: RunHeader, body: bytes, blobs: Blobs) -> int:
         if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (header.run,)).fetchone():

@@ -90,8 +90,10 @@ def last_number(tables: SqliteTables) -> int:
 
 def _orphans(tables: SqliteTables) -> Iterator[tuple[Path, OnceState]]:
     """The files of runs that the journal does not have, and what they say."""
-    for number, path in _files(tables):
-        state = None if tables.has_number(number) else read(path)
+    files = _files(tables)
+    known = tables.having_runs(number for number, _ in files)
+    for number, path in files:
+        state = None if number in known else read(path)
         # A run may have been begun or removed since.
         if state is not None and not tables.has_number(number) and path.exists():
             yield path, state

@@ -95,7 +95,11 @@ class OnceLog:
                 if record.effect == "once":
                     self._open.add((record.node, record.call))
                     found.append(record)
-            elif isinstance(record, ToolReturned) and (record.node, record.call) in self._open:
+            elif (
+                self._open
+                and isinstance(record, ToolReturned)
+                and (record.node, record.call) in self._open
+            ):
                 found.append(record)
         return found
 
@@ -123,6 +127,9 @@ class OnceLog:
         May be repeated where it fails.
         """
         if self._file is None:
+            return
+        if not calls:
+            _write(self._file, 0, _head(seq, self._entries, chain))
             return
         lines = _entries(seq, chain, calls)
         text = b"".join(lines)
@@ -246,7 +253,8 @@ def _head(seq: int, entries: int, chain: bytes) -> bytes:
 def _write(file: int, place: int, data: bytes) -> None:
     """Write all of `data` at a place. Raises: `OSError`; a part of it may be there then."""
     os.lseek(file, place, os.SEEK_SET)
-    left = memoryview(data)
+    written = os.write(file, data)
+    left = memoryview(data)[written:]
     while left:  # where room is short the system writes a part, and complains the next time
         left = left[os.write(file, left) :]
 

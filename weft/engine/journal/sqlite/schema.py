@@ -18,6 +18,7 @@ from weft.engine.journal.refusals import newer
 from weft.engine.journal.sqlite.faults import BUSY_S, MOVE_IT, damaged
 
 OURS = 0x7765666A  # "wefj" in ASCII, in the file's header
+_LONGEST_LOG_PAGES = 1_500  # after which a writer merges the log itself; see `merging`
 _LOG_BYTES = 1 << 24  # what the write-ahead log may keep of the disk once it is written back
 MIGRATIONS: Sequence[Sequence[str]] = (
     (
@@ -43,8 +44,12 @@ MIGRATIONS: Sequence[Sequence[str]] = (
         # Whether there is a file of its `once` calls beside the database.
         "ALTER TABLE runs ADD COLUMN logged INTEGER NOT NULL DEFAULT 0",
     ),
+    # Records may be lists of fields (`weft.core.codec.layouts`): an earlier weft cannot read them.
+    (),
 )
 """The statements that lead from version N, counted from 0, to N + 1. Only ever add to it."""
+_READ_FROM = 2
+"""The first version that is read as it is, where a journal may not be written."""
 
 
 def opened(
@@ -62,6 +67,7 @@ def opened(
         _prepare(db, path, migrations)
         db.execute(f"PRAGMA synchronous = {'FULL' if power_safe else 'NORMAL'}")
         db.execute("PRAGMA foreign_keys = ON")
+        db.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG_PAGES}")
         db.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
     except BaseException:
         db.close()
@@ -85,8 +91,8 @@ def check_format(
 ) -> None:
     """Refuse what cannot be read as it is. Raises: `StoreError`, `sqlite3.Error`."""
     db.execute("PRAGMA trusted_schema = OFF")  # whoever made the file
-    if not _is_current(db, path, migrations):
-        version = number(db, "PRAGMA user_version")
+    current, version = _is_current(db, path, migrations), number(db, "PRAGMA user_version")
+    if not current and version < _READ_FROM:
         told = f"the journal {path} has format {version}, and this weft reads {len(migrations)}"
         hint = "`weft runs`, by somebody who may write to it, brings it up to date"
         raise StoreError(told, hint=hint)

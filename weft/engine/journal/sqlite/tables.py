@@ -5,6 +5,7 @@ Does not write.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -56,6 +57,11 @@ class SqliteTables(Tables):
     def has_number(self, no: int) -> bool:
         """Whether a run has this number."""
         return self.db.execute("SELECT 1 FROM runs WHERE no = ?", (no,)).fetchone() is not None
+
+    def having_runs(self, numbers: Iterable[int]) -> set[int]:
+        """Those of some numbers that runs have, asked for all at once."""
+        query = "SELECT no FROM runs WHERE no IN (SELECT value FROM json_each(?))"
+        return {no for (no,) in self.db.execute(query, (json.dumps(list(numbers)),))}
 
     def rows(self, flow: str | None = None, limit: int | None = None) -> list[Row]:
         query = f"{_ROW} WHERE ?1 IS NULL OR flow = ?1 ORDER BY no DESC LIMIT ?2"

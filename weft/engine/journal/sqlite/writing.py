@@ -6,7 +6,7 @@ Does not know who may write.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,9 +26,11 @@ from weft.engine.journal.sqlite.once import OnceLog
 from weft.engine.journal.sqlite.tables import base_of
 
 _INSERT = "INSERT INTO batches VALUES (?, ?, ?, ?)"
+_PAGE_BYTES = 4096
 _SYNCED_IN_LOG = 32
 """Batches with intents after which the log is put in its place: what it holds is soon lost."""
-_TELLING = frozenset({HumanAsked, HumanAnswered, NodeFinished, RunFinished, RunResumed})
+_ALWAYS_TELLING = frozenset({HumanAsked, HumanAnswered, RunFinished, RunResumed})
+_TELLING = _ALWAYS_TELLING | {NodeFinished}  # where there are questions, or letters to nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,13 @@ class Prepared:
         self.row = (base_of(no) + self.seq, part, body, self.chain)
 
     @property
+    def pages(self) -> int:
+        """How many pages of the database it changes, roughly: each value has one in an index."""
+        values = self._blobs.bodies.values()
+        apart = sum(2 + len(body) // _PAGE_BYTES for body in values) if values else 0
+        return 1 + len(self.row[2]) // _PAGE_BYTES + apart
+
+    @property
     def bodies(self) -> Mapping[bytes, bytes]:
         """What its records keep apart."""
         return self._blobs.bodies
@@ -81,42 +90,61 @@ class Prepared:
 
 def append(
     db: sqlite3.Connection, held: Held, records: Sequence[Record], wall: Callable[[], datetime]
-) -> None:
-    """Write a batch: all of it or nothing. `wall`: the clock, for the time of an end.
+) -> int:
+    """Write a batch: all of it or nothing; its pages. `wall`: the clock, for the time of an end.
 
     What could not be noted beside the database comes first, and is not written again.
     """
     if held.unnoted is not None:
         records = records[held.unnoted.records :]
-        _note(held)
-    if records:
-        _append(db, held, records, wall)
+        _note(held, held.unnoted.calls)
+        held.unnoted = None
+    return _append(db, held, records, wall) if records else 0
 
 
 def _append(
     db: sqlite3.Connection, held: Held, records: Sequence[Record], wall: Callable[[], datetime]
-) -> None:
+) -> int:
     batch = Prepared(held.no, held.seq, held.chain, held.progress.part, records)
     calls = held.once.calls(records)
-    intent = any(map(is_intent, calls))
-    room, on_disk = held.once.room_for(batch.seq, batch.chain, calls), synced(db)
-    with _beside(), room, on_disk if intent else nullcontext():
+    if calls:
+        _insert_with_calls(db, held, batch, calls, wall)
+    else:
         insert(db, held, batch, wall)
-    held.unnoted = PendingCalls(len(records), calls)
-    _note(held)
-    if intent:
+    try:
+        _note(held, calls)
+    except BaseException:
+        held.unnoted = PendingCalls(len(records), calls)
+        raise
+    if calls and has_intent(calls):
         held.synced += 1
         if held.synced % _SYNCED_IN_LOG == 0:
             with suppress(sqlite3.Error):  # the next one will do
                 checkpoint(db)
+    return batch.pages
 
 
-def _note(held: Held) -> None:
+def _insert_with_calls(
+    db: sqlite3.Connection,
+    held: Held,
+    batch: Prepared,
+    calls: Sequence[Record],
+    wall: Callable[[], datetime],
+) -> None:
+    """Write what was prepared, with `calls` in it, for whose intents it is synced."""
+    room = held.once.room_for(batch.seq, batch.chain, calls)
+    with _beside(), room, synced(db) if has_intent(calls) else nullcontext():
+        insert(db, held, batch, wall)
+
+
+def _note(held: Held, calls: Sequence[Record]) -> None:
     """Have the file of calls tell of the last batch. May be repeated where it fails."""
-    assert held.unnoted is not None
-    with _beside():
-        held.once.add(held.seq, held.chain, held.unnoted.calls)
-    held.unnoted = None
+    try:
+        held.once.add(held.seq, held.chain, calls)
+    except OSError as error:
+        if is_full(error):
+            raise  # whoever has the journal waits for room
+        raise _not_kept(error) from error
 
 
 @contextmanager
@@ -125,9 +153,13 @@ def _beside() -> Iterator[None]:
         yield
     except OSError as error:
         if is_full(error):
-            raise  # whoever has the journal waits for room
-        told = f"the once calls of the run cannot be kept beside its journal: {error}"
-        raise StoreError(told, hint="may this user write there?") from error
+            raise
+        raise _not_kept(error) from error
+
+
+def _not_kept(error: OSError) -> StoreError:
+    told = f"the once calls of the run cannot be kept beside its journal: {error}"
+    return StoreError(told, hint="may this user write there?")
 
 
 def insert(
@@ -161,18 +193,21 @@ def synced(db: sqlite3.Connection) -> Iterator[None]:
         db.execute(f"PRAGMA synchronous = {before}")
 
 
-def is_intent(record: Record) -> bool:
-    """Whether it is the intent of a call that must not be repeated."""
-    return isinstance(record, ToolCalled) and record.effect == "once"
+def has_intent(records: Iterable[Record]) -> bool:
+    """Whether one of them is the intent of a call that must not be repeated."""
+    for record in records:  # noqa: SIM110 - every record that is kept passes here
+        if type(record) is ToolCalled and record.effect == "once":
+            return True
+    return False
 
 
 def _telling(held: Held, records: Sequence[Record]) -> list[Record]:
     """The records that change how the run stands; mostly there are none."""
-    telling = [record for record in records if type(record) in _TELLING]
+    kinds = set(map(type, records))
     quiet = not held.letters and not held.progress.asking
-    if quiet and all(type(record) is NodeFinished for record in telling):
+    if kinds.isdisjoint(_ALWAYS_TELLING) and (quiet or NodeFinished not in kinds):
         return []
-    return telling
+    return [record for record in records if type(record) in _TELLING]
 
 
 def keep(db: sqlite3.Connection, bodies: Mapping[bytes, bytes]) -> None:
