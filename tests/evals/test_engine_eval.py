@@ -28,7 +28,7 @@ from evals.engine.plot import draw
 from evals.engine.report import table
 from evals.engine.rounds import Pace, Skipped, Timing, measure, measure_together
 from evals.engine.rows import Row, growth_rows, timing_rows
-from evals.engine.systems import SYSTEMS, on_weft_flow, on_weft_yaml
+from evals.engine.systems import SYSTEMS, on_weft_flow, on_weft_yaml, tools
 from evals.engine.worker import Contestant, Ready, Sample
 
 ONE_ROUND = Pace(seconds=0.0, least=1, most=1, limit_s=60.0)
@@ -73,7 +73,7 @@ def test_every_task_runs_and_the_outputs_are_those_of_the_case(system, case, tmp
 
 @pytest.mark.parametrize("case", [*SMALL, skewed()], ids=lambda case: case.name)
 def test_the_file_says_what_the_flow_says(case, tmp_path):
-    path = on_weft_yaml.write_workflow(case, tmp_path, Path(on_weft_yaml.tools.__file__))
+    path = on_weft_yaml.write_workflow(case, tmp_path, Path(str(tools.__file__)))
     file, flow = weft.load(path), on_weft_flow.flow_of(case)
     assert file.nodes == flow.nodes
     assert file.outputs == flow.outputs
@@ -228,10 +228,12 @@ def test_every_limit_is_of_something_that_is_measured():
         assert limit.metric in metrics
 
 
-def test_a_large_case_is_left_out_of_a_quick_evaluation_and_that_is_said():
+def test_a_large_case_is_not_timed_in_a_quick_evaluation_and_that_is_said(monkeypatch):
+    monkeypatch.setattr("evals.engine.evaluation._grown", list)
     evaluation = Evaluation(QUICK)
     evaluation.run(["layered_10000"])
-    assert evaluation.rows == [Row("layered_10000", "", "skipped: not with --quick", None, "")]
+    reason = "skipped: not timed with --quick"
+    assert evaluation.rows == [Row("layered_10000", "", reason, None, "")]
 
 
 def test_straight_memory_has_no_residual():

@@ -20,9 +20,10 @@ from typing import Final
 
 from evals.engine import peers
 from evals.engine.cases import chain
-from evals.engine.rounds import Pace, Sample, Skipped, Timing, end, measure_together
+from evals.engine.rounds import Pace, Skipped, Timing, end, measure_together
 from evals.engine.systems import Home
 from evals.engine.systems.on_weft_yaml import write_workflow
+from evals.engine.worker import Sample
 
 Command = Callable[[int], Sequence[str]]
 
