@@ -72,11 +72,16 @@ class Timing:
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """Kill a process and what it has started: a server would keep its output open."""
+    """Kill a process and what it has started: a server would keep its output open.
+
+    It is stopped first, so that it starts nothing more while what it has started is looked for.
+    """
     if process.poll() is not None:
         return
     with suppress(NoSuchProcess):
-        for each in Process(process.pid).children(recursive=True):
+        parent = Process(process.pid)
+        parent.suspend()
+        for each in parent.children(recursive=True):
             with suppress(NoSuchProcess):
                 each.kill()
     process.kill()

@@ -173,6 +173,17 @@ def test_processes_are_measured_and_what_is_not_there_is_said(monkeypatch):
     assert ("asyncio", "bytes") not in found
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["chain_3", "fanout_3", "map_3", "conversation_3"])
+def test_every_peer_runs_every_case_that_it_has_a_form_of(case):
+    """Installs the peers where they are not yet."""
+    pace = Pace(seconds=0.0, least=1, most=1, limit_s=180.0)
+    timing = measure(case, [name for name in SYSTEMS if name not in OURS], pace)
+    installed = {name for name, why in timing.skipped.items() if "not installed" not in why}
+    formless = set() if case == "conversation_3" else {"langgraph_delta"}
+    assert installed == formless | ({"hamilton"} if case == "map_3" else set())
+
+
 def test_a_process_that_says_nothing_in_time_is_ended():
     timing = measure("chain_3", ["asyncio"], Pace(0.0, 1, 1, limit_s=0.0))
     assert timing.skipped == {"asyncio": "no result within 0 s"}

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
+from uuid import uuid4
 
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -72,12 +73,12 @@ def _in_memory(graph: Any, case: Case) -> Program:
 
 
 def _stored(graph: Any, case: Case) -> Program:
-    runs = count(1)
+    runs, threads = count(1), uuid4()
 
     def program() -> None:
         run = next(runs)
         config = {
-            "configurable": {"thread_id": f"{case.name}-{run}"},
+            "configurable": {"thread_id": f"{threads}-{run}"},
             "recursion_limit": 10 + len(case.tasks),
         }
         _check(graph.invoke(_start(case, run), config, durability="sync"), case)
