@@ -41,7 +41,7 @@ format: setup  ## put the sources into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup  ## measure the engine beside asyncio and its peers
+bench: setup  ## measure what a run costs beside asyncio and other frameworks
 	mkdir -p out
 	$(BIN)/python -m evals.engine --json out/engine.json --plot out/engine.png
 
@@ -71,4 +71,4 @@ constraints: setup  ## rewrite constraints.txt from what is installed now
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' > constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-llama out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-prefect .venv-llama out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from evals.durability.rounds import measure
-from evals.durability.rows import bars, rows_of, table
-from evals.durability.systems import SYSTEMS
+from evals.durability.rows import FULL, QUICK, SYSTEMS, measured, table
+from evals.engine.plot import bars
 from evals.engine.rows import Lookup
+from evals.reasoning.report import Target
 
-__all__ = ["panel", "rows", "table"]
+__all__ = ["TARGETS", "panel", "rows", "table"]
+
+TARGETS = (Target("fanout_1000", "weft_flow", "ratio_to_langgraph_sqlite", 1 / 8, at_most=True),)
 
 
 def rows(quick: bool) -> list[dict[str, Any]]:
     """Time every system."""
-    return rows_of("fanout_1000", measure("fanout_1000", SYSTEMS, 3 if quick else 12))
+    return measured("fanout_1000", QUICK if quick else FULL)
 
 
 def panel(axes: Any, figures: Lookup) -> None:
     """Draw the medians."""
-    bars(axes, figures, "fanout_1000")
+    bars(axes, figures, "fanout_1000", SYSTEMS)

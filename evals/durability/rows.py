@@ -1,70 +1,65 @@
-"""The rows of a timed case, and how they are told and drawn. Measures nothing."""
+"""Runs at each durability as rows, and the table for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
-from typing import Any
+from dataclasses import asdict
+from typing import Any, Final
 
-from evals.durability.cases import NODES
-from evals.durability.rounds import Timing
-from evals.durability.systems import SYSTEMS
-from evals.engine.rows import Lookup, Row, spread
+from evals.engine.cases import case_named
+from evals.engine.rounds import Pace, Timing, measure
+from evals.engine.rows import Lookup, Row, timing_rows
 
-REFERENCE = "langgraph_sqlite"
+SYSTEMS: Final = (
+    "weft_flow_none",
+    "weft_flow_exit",
+    "weft_flow_async",
+    "weft_flow",
+    "weft_flow_power_safe",
+    "weft_yaml",
+    "langgraph_sqlite",
+    "dbos",
+    "prefect",
+)
+QUICK: Final = Pace(seconds=4.0, least=3, most=12, limit_s=20.0)
+FULL: Final = Pace(seconds=45.0, least=7, most=40, limit_s=90.0)
 
 
-def rows_of(case: str, timing: Timing) -> list[dict[str, Any]]:
-    """Medians with their spread, bytes for each node, and the ratio to LangGraph by round."""
-    rows: list[dict[str, Any]] = [
-        _row(case, system, f"skipped: {reason}", None, "")
-        for system, reason in timing.skipped.items()
+def measured(case: str, pace: Pace, systems: Sequence[str] = SYSTEMS) -> list[dict[str, Any]]:
+    """Time the systems on a case."""
+    return rows_of(measure(case, systems, pace))
+
+
+def rows_of(timing: Timing) -> list[dict[str, Any]]:
+    """The rows of `evals.engine`, and the bytes of each node."""
+    nodes = len(case_named(timing.case).tasks)
+    rows = timing_rows(timing)
+    rows += [
+        Row(timing.case, system, "bytes_per_node", stored / nodes, "bytes")
+        for system, stored in timing.stored.items()
     ]
-    reference = timing.wall_ms.get(REFERENCE)
-    for system, samples in timing.wall_ms.items():
-        low, high = spread(samples)
-        rows += [
-            _row(case, system, "median_ms", median(samples), "ms"),
-            _row(case, system, "p10_ms", low, "ms"),
-            _row(case, system, "p90_ms", high, "ms"),
-            _row(case, system, "rounds", len(samples), "rounds"),
-            _row(case, system, "bytes_per_node", timing.run_bytes[system] / NODES[case], "bytes"),
-        ]
-        if reference is not None and system != REFERENCE:
-            ratio = median(own / other for own, other in zip(samples, reference, strict=True))
-            rows.append(_row(case, system, "ratio_to_langgraph", ratio, "x"))
-    return rows
+    return [asdict(row) for row in rows]
 
 
 def table(rows: Sequence[Row]) -> str:
     """One line for each system."""
-    figures = Lookup(rows)
-    told = ["| system | median ms (p10 to p90) | x LangGraph | bytes a node |", "|---|---|---|---|"]
-    case = rows[0].case
-    for system in SYSTEMS:
+    figures, case = Lookup(rows), rows[0].case
+    told = [
+        "| system | median ms (p10 to p90) | x LangGraph on SQLite | bytes a node |",
+        "|---|---|---|---|",
+    ]
+    for system in dict.fromkeys(row.system for row in rows):
         middle = figures(case, system, "median_ms")
         if middle is None:
+            why = next(row.metric for row in rows if row.system == system)
+            told.append(f"| {system} | {why} | | |")
             continue
         low, high = figures(case, system, "p10_ms"), figures(case, system, "p90_ms")
-        ratio = figures(case, system, "ratio_to_langgraph")
+        ratio = figures(case, system, "ratio_to_langgraph_sqlite")
         stored = figures(case, system, "bytes_per_node")
         told.append(
             f"| {system} | {middle:,.1f} ({low:,.1f} to {high:,.1f}) |"
-            f" {'' if ratio is None else f'{ratio:.3f}'} | {stored:,.0f} |"
+            f" {'' if ratio is None else f'{ratio:.3f}'} |"
+            f" {'' if stored is None else f'{stored:,.0f}'} |"
         )
     return "\n".join(told)
-
-
-def bars(axes: Any, figures: Lookup, case: str) -> None:
-    """The medians of a case, on a logarithmic axis."""
-    known = [(s, figures(case, s, "median_ms")) for s in SYSTEMS]
-    shown = [(system, value) for system, value in known if value is not None]
-    axes.barh([system for system, _ in shown], [value for _, value in shown])
-    axes.set_xscale("log")
-    axes.invert_yaxis()
-    axes.set_xlabel("median ms of a run")
-    axes.set_title(case)
-
-
-def _row(case: str, system: str, metric: str, value: float | None, unit: str) -> dict[str, Any]:
-    return {"case": case, "system": system, "metric": metric, "value": value, "unit": unit}

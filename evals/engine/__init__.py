@@ -1,5 +1,5 @@
-"""What the engine costs: weft beside bare asyncio and its peers, run with `python -m evals.engine`.
+"""What a run costs: weft as its users call it, its engine alone, bare asyncio and other frameworks.
 
-Every system runs the same graphs of no-op nodes, interleaved round by round in one process; memory
-is measured in a process of its own for each system and graph. Knows no language model.
+Run with `python -m evals.engine`. Every system runs the same graphs of no-op nodes, each in a
+process of its own, interleaved round by round. Knows no language model.
 """

@@ -1,37 +1,28 @@
-"""`python -m evals.engine [--quick] [--json FILE] [--plot FILE]`."""
+"""`python -m evals.engine [--quick] [--only A,B] [--json FILE] [--plot FILE]`."""
 
 from __future__ import annotations
 
-import argparse
-import json
-from dataclasses import asdict
-from pathlib import Path
-
-from evals.engine.evaluation import FULL, QUICK, Evaluation, surroundings
+from evals.engine.evaluation import ALL, FULL, QUICK, Evaluation, peer_versions
 from evals.engine.plot import draw
 from evals.engine.report import table
+from evals.results import environment, title, write_results
+from evals.sectioned import arguments
 
 
 def main() -> None:
     """Evaluate; print the table; write what was asked for."""
-    parser = argparse.ArgumentParser(
-        prog="python -m evals.engine",
-        description="What the engine costs beside asyncio, LangGraph, pydantic-graph and Hamilton.",
+    asked = arguments(
+        "engine", "What a run costs beside its work: weft, bare asyncio and other frameworks.", ALL
     )
-    parser.add_argument("--quick", action="store_true", help="the same, with fewer repetitions")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the medians there")
-    arguments = parser.parse_args()
-    evaluation = Evaluation(QUICK if arguments.quick else FULL)
-    evaluation.run()
-    about = surroundings()
-    print("\n" + ", ".join(f"{name} {value}" for name, value in about.items()) + "\n")
+    evaluation = Evaluation(QUICK if asked.quick else FULL)
+    evaluation.run(asked.only)
+    about = environment(**peer_versions())
+    print(f"\n{title(about)}\n")
     print(table(evaluation.rows))
-    if arguments.json:
-        rows = [asdict(row) for row in evaluation.rows]
-        arguments.json.write_text(json.dumps({"environment": about, "rows": rows}, indent=1) + "\n")
-    if arguments.plot:
-        draw(evaluation.rows, arguments.plot)
+    if asked.json:
+        write_results(asked.json, evaluation.rows, about)
+    if asked.plot:
+        draw(evaluation.rows, asked.plot)
 
 
 if __name__ == "__main__":

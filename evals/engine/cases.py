@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from hashlib import shake_256
+from typing import Final, Literal
 
-Shape = Literal["chain", "fanout", "dag"]
+Shape = Literal["chain", "fanout", "dag", "map", "conversation"]
+Message = list[str]
+ROLES: Final = ("user", "assistant")
+MESSAGE_CHARACTERS: Final = 519
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +29,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A graph with one source (first) and one sink (last), its tasks in topological order.
+    """A graph, its tasks in topological order.
 
-    `shape` tells a system which of its own idioms fits: "fanout" is a source, then every branch,
-    then a join.
+    `shape` tells a system which of its own idioms fits:
+
+    chain         one after the other
+    fanout        a source, then every branch, then a join
+    dag           a source (first) and a sink (last)
+    map           the same task for every item of a list
+    conversation  a chain whose state is a list of messages, to which each task adds two
     """
 
     name: str
@@ -59,6 +69,20 @@ class Tally:
         self.done += 1
         if sleep_s:
             await asyncio.sleep(sleep_s)
+
+
+TALLY: Final = Tally()
+"""Counts the work of this process, whichever system does it."""
+
+
+def two_messages(talk: int, turn: int) -> list[Message]:
+    """What is said in a turn of a conversation: nothing of it is said anywhere else."""
+    return [[role, said(talk, turn, role)] for role in ROLES]
+
+
+def said(talk: int, turn: int, role: str) -> str:
+    """One message. It does not repeat itself, so that compressing it saves less than half."""
+    return shake_256(f"{talk} {turn} {role}".encode()).hexdigest(260)[:MESSAGE_CHARACTERS]
 
 
 def chain(name: str, length: int) -> Case:
@@ -106,14 +130,35 @@ def skewed(name: str = "skewed") -> Case:
     return Case(name, "dag", (Task("start"), slow, *quick, Task("join", (1, 6))))
 
 
-CASES: dict[str, Case] = {
-    case.name: case
-    for case in (
-        chain("chain_100", 100),
-        fanout("fanout_100", 100),
-        fanout("fanout_1000", 1_000),
-        fanout("fanout_10000", 10_000),
-        layered("layered_10000", 10_000),
-        skewed(),
-    )
+def mapped(name: str, items: int) -> Case:
+    """The same task for each of `items` items, none of which waits for another."""
+    return Case(name, "map", tuple(Task(f"n{i}") for i in range(items)))
+
+
+def conversation(name: str, turns: int) -> Case:
+    """`turns` tasks, one after the other, each of which adds two messages to a list."""
+    return Case(name, "conversation", chain(name, turns).tasks)
+
+
+_SIZED: Final[dict[str, Callable[[str, int], Case]]] = {
+    "chain": chain,
+    "fanout": fanout,
+    "layered": layered,
+    "map": mapped,
+    "conversation": conversation,
 }
+CASES: Final = (
+    "chain_100",
+    "fanout_100",
+    "fanout_1000",
+    "map_1000",
+    "skewed",
+    "conversation_50",
+    "layered_10000",
+)
+
+
+def case_named(name: str) -> Case:
+    """The case of that name: `skewed`, or a shape and a size such as `chain_100`."""
+    shape, _, size = name.partition("_")
+    return skewed() if name == "skewed" else _SIZED[shape](name, int(size))

@@ -11,9 +11,10 @@ import gc
 import json
 import tracemalloc
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import linear_regression
 
-from evals.engine.cases import Tally, layered
+from evals.engine.cases import layered
 from evals.engine.systems import load
 
 SIZES = (10_000, 20_000, 40_000)
@@ -33,15 +34,17 @@ class Growth:
 
 async def traced(nodes: int) -> tuple[int, int]:
     """Bytes of the built graph, and the peak beyond it while it runs once."""
-    case, tally, build = layered("growth", nodes, nodes // 100), Tally(), load("weft")
+    case, build = layered("growth", nodes, nodes // 100), load("weft_engine")
     gc.collect()
     tracemalloc.start()
     try:
-        program = build(case, tally)
+        program = build("weft_engine", case, Path())
         gc.collect()
         graph, _ = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
-        await program()
+        running = program()
+        assert running is not None
+        await running
         return graph, tracemalloc.get_traced_memory()[1] - graph
     finally:
         tracemalloc.stop()

@@ -1,20 +1,16 @@
-"""Draws the medians as grouped bars on a log scale. Needs matplotlib (extra `dev`)."""
+"""Draws the medians of each case as bars on a log scale. Needs matplotlib (extra `dev`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from evals.engine.rows import Lookup, Row
 
-_COLOURS = {
-    "weft": "#0b6e4f",
-    "asyncio": "#a3a3a3",
-    "langgraph": "#d1495b",
-    "pydantic_graph": "#e3a535",
-    "hamilton": "#5b7db1",
-}
-_WIDTH = 0.86 / len(_COLOURS)
+_OWN = "#0b6e4f"
+_OTHERS = "#8aa0b8"
+_COLUMNS = 4
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
@@ -24,59 +20,45 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figures = Lookup(rows)
-    cases = list(dict.fromkeys(row.case for row in rows))
-    figure, axes = plt.subplots(figsize=(12.5, 5.8), layout="constrained")
-    for place, (system, colour) in enumerate(_COLOURS.items()):
-        shift = (place - (len(_COLOURS) - 1) / 2) * _WIDTH
-        medians = [figures(case, system, "median_ms") for case in cases]
-        known = [(at, value) for at, value in enumerate(medians) if value is not None]
-        bars = axes.bar(
-            [at + shift for at, _ in known],
-            [value for _, value in known],
-            _WIDTH * 0.92,
-            color=colour,
-            yerr=_spread(figures, cases, system),
-            error_kw={"elinewidth": 0.9, "ecolor": "#333333"},
-            label=system,
-        )
-        axes.bar_label(bars, [_short(value) for _, value in known], fontsize=8, padding=3)
-        for at in set(range(len(cases))) - {at for at, _ in known}:
-            axes.text(
-                at + shift,
-                0.02,
-                f"{system}: no result",
-                transform=axes.get_xaxis_transform(),
-                ha="center",
-                va="bottom",
-                rotation=90,
-                fontsize=8,
-                color=colour,
-            )
-    axes.set_yscale("log")
-    axes.margins(x=0.01, y=0.08)
-    axes.set_xticks(range(len(cases)), cases)
-    axes.set_ylabel("milliseconds a run (log scale)")
-    axes.set_title("Graphs of no-op async nodes: median of interleaved rounds, whiskers p10 to p90")
-    axes.grid(axis="y", which="major", alpha=0.3)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(ncols=len(_COLOURS), loc="upper left", frameon=False)
-    figure.savefig(path, dpi=130)
+    measured = [row for row in rows if row.metric == "median_ms"]
+    cases = list(dict.fromkeys(row.case for row in measured))
+    columns = min(_COLUMNS, max(1, len(cases)))
+    lines = max(1, -(-len(cases) // columns))
+    size = (4.6 * columns, 3.4 * lines)
+    figure, axes = plt.subplots(lines, columns, figsize=size, layout="constrained", squeeze=False)
+    panels = [panel for line in axes for panel in line]
+    for panel, case in zip(panels, cases, strict=False):
+        bars(panel, Lookup(rows), case, [row.system for row in measured if row.case == case])
+    for panel in panels[len(cases) :]:
+        panel.set_visible(False)
+    figure.suptitle("Median milliseconds of a run (log scale), whiskers p10 to p90")
+    figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
-def _spread(figures: Lookup, cases: Sequence[str], system: str) -> list[list[float]]:
-    """How far the bars of `system` reach below and above its medians."""
-    below, above = [], []
-    for case in cases:
-        low, middle, high = (
-            figures(case, system, metric) for metric in ("p10_ms", "median_ms", "p90_ms")
-        )
-        if low is not None and middle is not None and high is not None:
-            below.append(middle - low)
-            above.append(high - middle)
-    return [below, above]
+def bars(axes: Any, figures: Lookup, case: str, systems: Sequence[str]) -> None:
+    """The medians of a case, one bar for each system that has one."""
+    systems = [name for name in systems if figures(case, name, "median_ms") is not None]
+    low, middle, high = (
+        [figures(case, system, metric) or 0.0 for system in systems]
+        for metric in ("p10_ms", "median_ms", "p90_ms")
+    )
+    below = [max(0.0, m - p) for m, p in zip(middle, low, strict=True)]
+    above = [max(0.0, p - m) for m, p in zip(middle, high, strict=True)]
+    drawn = axes.barh(
+        systems,
+        middle,
+        xerr=[below, above],
+        color=[_OWN if system.startswith("weft") else _OTHERS for system in systems],
+        error_kw={"elinewidth": 0.9, "ecolor": "#333333"},
+    )
+    axes.bar_label(drawn, [_short(value) for value in middle], fontsize=7, padding=3)
+    axes.set_xscale("log")
+    axes.margins(x=0.2)
+    axes.invert_yaxis()
+    axes.tick_params(labelsize=7)
+    axes.set_title(case, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _short(value: float) -> str:

@@ -1,137 +1,235 @@
-"""Times every system on one graph after another, interleaved, in this one process.
+"""Times systems on one case, interleaved, each in a process of its own. Computes no figure.
 
-A round gives each system one sample, in an order drawn anew. A sample is the mean of as many runs,
-back to back, as take about `_SAMPLE_S` of CPU time. It has a wall time and a CPU time: where other
-programs are busy too, only the second compares systems fairly. Before it, garbage is collected;
-whatever was alive when the rounds began is frozen, so that no system pays for another's objects.
-Building the graph is timed apart.
-
-Reads its plan as JSON lines from stdin, writes a JSON line for each case to stdout.
+A round gives each system one sample: bare asyncio first and last, the others between in an order
+drawn anew. A sample has a wall time and the CPU time of its process.
 """
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import json
 import random
+import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from time import perf_counter, process_time
-from typing import NamedTuple
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean
+from threading import Event, Timer
+from typing import Any, Protocol
 
-from evals.engine.cases import CASES, Case, Tally, chain
-from evals.engine.systems import Program, load
+from psutil import NoSuchProcess, Process
 
-_SAMPLE_S = 0.03
+from evals.engine import peers
+from evals.engine.systems import system_named
+from evals.engine.worker import Ready, Sample
+
+FLOOR = "asyncio"
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long to measure one case: about `seconds`, from `least` to `most` rounds."""
+    """How long to measure one case: about `seconds`, from `least` to `most` rounds.
+
+    A system whose process says nothing for `limit_s` is left out.
+    """
 
     seconds: float
     least: int
     most: int
+    limit_s: float
 
 
-class Sample(NamedTuple):
-    """Seconds of one run."""
-
-    wall_s: float
-    cpu_s: float
+class Skipped(Exception):
+    """A system gives no result for a case; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
     """The times of one case in milliseconds, by system. Places in the lists are rounds.
 
-    `sleeps`: the tasks take time of their own, so that CPU time says little.
+    `stored`: the bytes that one run adds, by system. `skipped`: why there is no result.
     """
 
     case: str
-    sleeps: bool
-    build_ms: dict[str, float] = field(default_factory=dict)
+    ready: dict[str, Ready] = field(default_factory=dict)
     wall_ms: dict[str, list[float]] = field(default_factory=dict)
     cpu_ms: dict[str, list[float]] = field(default_factory=dict)
+    stored: dict[str, float] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
 
-    def note(self, system: str, sample: Sample) -> None:
-        """Add the sample of one round."""
-        self.wall_ms.setdefault(system, []).append(sample.wall_s * 1e3)
-        self.cpu_ms.setdefault(system, []).append(sample.cpu_s * 1e3)
+    def note(self, system: str, samples: Sequence[Sample]) -> None:
+        """Add what a round has measured of a system."""
+        self.wall_ms.setdefault(system, []).append(mean(each.wall_s for each in samples) * 1e3)
+        self.cpu_ms.setdefault(system, []).append(mean(each.cpu_s for each in samples) * 1e3)
 
-
-class Contestant:
-    """One system with one case built."""
-
-    def __init__(self, system: str, case: Case) -> None:
-        self.system = system
-        self.build_ms = 0.0
-        self.loops = 1
-        self._case = case
-        self._tally = Tally()
-        self._program = self._build()
-
-    def _build(self) -> Program:
-        build = load(self.system)
-        began = perf_counter()
-        program = build(self._case, self._tally)
-        self.build_ms = (perf_counter() - began) * 1e3
-        return program
-
-    async def sample(self) -> Sample:
-        """The mean of some runs. Raises `RuntimeError` on skipped or left-over work."""
-        self._tally.done = 0
-        gc.collect()
-        began = perf_counter(), process_time()
-        for _ in range(self.loops):
-            await self._program()
-        took = perf_counter() - began[0], process_time() - began[1]
-        due = self.loops * len(self._case.tasks)
-        if self._tally.done != due:
-            raise RuntimeError(f"ran {self._tally.done:,} nodes where the graph has {due:,}")
-        if len(asyncio.all_tasks()) > 1:
-            raise RuntimeError(f"{self.system} left tasks behind")
-        return Sample(took[0] / self.loops, took[1] / self.loops)
-
-    async def warm_up(self) -> float:
-        """Run twice; set how many runs make a sample. Returns the expected seconds of one."""
-        await self.sample()
-        took = await self.sample()
-        if not self._case.sleeps:
-            self.loops = max(1, round(_SAMPLE_S / took.cpu_s))
-        return took.wall_s * self.loops
+    def drop(self, system: str, reason: str) -> None:
+        """Forget what was measured of a system that has failed."""
+        for found in (self.ready, self.wall_ms, self.cpu_ms, self.stored):
+            found.pop(system, None)
+        self.skipped[system] = reason
 
 
-async def measure(case: Case, systems: Sequence[str], pace: Pace) -> Timing:
+def end(process: subprocess.Popen[str]) -> None:
+    """Kill a process and what it has started: a server would keep its output open.
+
+    It is stopped first, so that it starts nothing more while what it has started is looked for.
+    """
+    if process.poll() is not None:
+        return
+    with suppress(NoSuchProcess):
+        parent = Process(process.pid)
+        parent.suspend()
+        for each in parent.children(recursive=True):
+            with suppress(NoSuchProcess):
+                each.kill()
+    process.kill()
+    process.wait()
+
+
+class Worker:
+    """One system with one case in its process. Raises `Skipped` where it gives no result."""
+
+    def __init__(self, system: str, case: str, folder: Path, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._runs = 0
+        self._process = subprocess.Popen(
+            [_python(system), "-m", "evals.engine.worker", system, case, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=peers.ROOT,
+            env=peers.environment(folder),
+        )
+        try:
+            self.ready = Ready(**self._read())
+            self.sample_s = self.ready.sample_s
+            self._stores = system_named(system).stores
+            self._before = self._bytes()
+        except BaseException:
+            self.close()
+            raise
+
+    def sample(self) -> Sample:
+        """One sample."""
+        self._runs += self.ready.loops + (self.ready.loops > 1)
+        return Sample(**self._ask(self.ready.loops))
+
+    def stored(self) -> float | None:
+        """The bytes that a run has added; None where nothing is to be stored."""
+        return (self._bytes() - self._before) / self._runs if self._stores else None
+
+    def close(self) -> None:
+        """End it, and what it has started."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        end(self._process)
+        with suppress(OSError):
+            self._process.stdin.close()
+        self._process.stdout.close()
+
+    def _expire(self, late: Event) -> None:
+        late.set()
+        end(self._process)
+
+    def _bytes(self) -> int:
+        return int(self._ask("bytes")["bytes"]) if self._stores else 0
+
+    def _ask(self, what: object) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{what}\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise Skipped(f"it ended with code {self._process.wait()}") from error
+        return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        late = Event()
+        timer = Timer(self._limit_s, self._expire, [late])
+        timer.start()
+        try:
+            lines = iter(self._process.stdout.readline, "")
+            line = next((line for line in lines if line.startswith("{")), None)
+        finally:
+            timer.cancel()
+        if line is None:
+            code = self._process.wait()
+            late_s = f"no result within {self._limit_s:g} s"
+            raise Skipped(late_s if late.is_set() else f"it ended with code {code}")
+        found: dict[str, Any] = json.loads(line)
+        if "error" in found:
+            raise Skipped(str(found["error"]))
+        return found
+
+
+class Sampled(Protocol):
+    """What takes part in rounds; `sample_s` is about how long a sample takes."""
+
+    sample_s: float
+
+    def sample(self) -> Sample:
+        """One sample. Raises: `Skipped`."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+def measure(case: str, systems: Sequence[str], pace: Pace) -> Timing:
     """Time `systems` on `case`, interleaved."""
-    contestants = [Contestant(system, case) for system in systems]
-    round_s = sum([await contestant.warm_up() for contestant in contestants])
-    timing = Timing(case.name, case.sleeps, {each.system: each.build_ms for each in contestants})
-    rounds = min(pace.most, max(pace.least, int(pace.seconds / round_s)))
-    draw = random.Random(1)
-    gc.collect()
-    gc.freeze()
-    try:
-        for _ in range(rounds):
-            for contestant in draw.sample(contestants, len(contestants)):
-                timing.note(contestant.system, await contestant.sample())
-    finally:
-        gc.unfreeze()
+    timing = Timing(case)
+    with tempfile.TemporaryDirectory(prefix="weft-") as scratch, ExitStack() as open_:
+        workers: dict[str, Worker] = {}
+        for system in systems:
+            folder = Path(scratch, system)
+            folder.mkdir()
+            try:
+                worker = workers[system] = Worker(system, case, folder, pace.limit_s)
+            except Skipped as reason:
+                timing.drop(system, str(reason))
+            else:
+                open_.callback(worker.close)
+                timing.ready[system] = worker.ready
+        measure_together(timing, workers, pace)
+        for system in timing.wall_ms:
+            stored = workers[system].stored()
+            if stored is not None:
+                timing.stored[system] = stored
     return timing
 
 
-async def main() -> None:
-    """Serve a plan of lines `{"case", "systems", "seconds", "least", "most"}`."""
-    plan = [json.loads(line) for line in sys.stdin]
-    for system in {system: None for step in plan for system in step["systems"]}:
-        await Contestant(system, chain("warm_up", 3)).warm_up()  # imports and caches on first use
-    for step in plan:
-        pace = Pace(step["seconds"], step["least"], step["most"])
-        timing = await measure(CASES[step["case"]], step["systems"], pace)
-        print(json.dumps(asdict(timing)), flush=True)
+def measure_together(timing: Timing, contestants: Mapping[str, Sampled], pace: Pace) -> None:
+    """Add rounds of all `contestants` to `timing`; one that fails is dropped from there on."""
+    draw = random.Random(1)
+    left = dict(contestants)
+    round_s = sum(contestant.sample_s for contestant in left.values())
+    rounds = min(pace.most, max(pace.least, int(pace.seconds / max(round_s, 1e-3))))
+    for number in range(rounds):
+        samples: dict[str, list[Sample]] = {}
+        for system in _order(list(left), draw):
+            if system not in left:
+                continue
+            try:
+                samples.setdefault(system, []).append(left[system].sample())
+            except Skipped as reason:
+                timing.drop(system, f"in round {number + 1}: {reason}")
+                left.pop(system).close()
+        for system in left:
+            timing.note(system, samples[system])
 
 
-if __name__ == "__main__":
-    asyncio.run(main())
+def _order(systems: Sequence[str], draw: random.Random) -> list[str]:
+    between = [system for system in systems if system != FLOOR]
+    edge = [FLOOR] if FLOOR in systems else []
+    return [*edge, *draw.sample(between, len(between)), *edge]
+
+
+def _python(system: str) -> str:
+    try:
+        return peers.interpreter(system_named(system).home)
+    except peers.PeersUnavailable as error:
+        print(f"{system} cannot be measured: {error}", file=sys.stderr)
+        raise Skipped(f"not installed: {error}") from error

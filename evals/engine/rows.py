@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
+from typing import TYPE_CHECKING, Final
 
-from evals.engine.growth import Growth
-from evals.engine.rounds import Timing
+if TYPE_CHECKING:
+    from evals.engine.growth import Growth
+    from evals.engine.rounds import Timing
 
-REFERENCES = ("asyncio", "langgraph")
+REFERENCES: Final = ("asyncio", "langgraph", "langgraph_sqlite", "import_typer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,29 +26,49 @@ class Row:
 
 
 def timing_rows(timing: Timing) -> list[Row]:
-    """Wall times with their spread, CPU and build time; medians over rounds of the ratios.
-
-    Ratios are of CPU times, which other programs do not disturb; where tasks sleep, of wall times.
+    """Wall times with their spread, CPU and build time, memory, stored bytes; medians over rounds
+    of the ratios. Where there is no result, why.
     """
-    rows: list[Row] = []
-    compared = timing.wall_ms if timing.sleeps else timing.cpu_ms
+    rows = [
+        Row(timing.case, system, f"skipped: {reason}", None, "")
+        for system, reason in timing.skipped.items()
+    ]
     for system, samples in timing.wall_ms.items():
         low, high = spread(samples)
-        for metric, value in (
-            ("median_ms", median(samples)),
-            ("p10_ms", low),
-            ("p90_ms", high),
-            ("cpu_ms", median(timing.cpu_ms[system])),
-            ("build_ms", timing.build_ms[system]),
-        ):
-            rows.append(Row(timing.case, system, metric, value, "ms"))
-        rows.append(Row(timing.case, system, "rounds", len(samples), "rounds"))
-        for other in REFERENCES:
-            if other in compared and other != system:
-                pairs = zip(compared[system], compared[other], strict=True)
-                ratio = median(own / others for own, others in pairs)
-                rows.append(Row(timing.case, system, f"ratio_to_{other}", ratio, "x"))
+        figures = [
+            ("median_ms", median(samples), "ms"),
+            ("p10_ms", low, "ms"),
+            ("p90_ms", high, "ms"),
+            ("cpu_ms", median(timing.cpu_ms[system]), "ms"),
+            ("rounds", len(samples), "rounds"),
+        ]
+        ready = timing.ready.get(system)
+        if ready is not None:
+            figures.append(("build_ms", ready.build_ms, "ms"))
+            figures.append(("added_memory_bytes", ready.added_bytes, "bytes"))
+        if system in timing.stored:
+            figures.append(("bytes", timing.stored[system], "bytes"))
+        rows += [Row(timing.case, system, metric, value, unit) for metric, value, unit in figures]
+        rows += _ratios(timing, system)
     return rows
+
+
+def _ratios(timing: Timing, system: str) -> list[Row]:
+    """Of wall times to every reference, and of CPU times, which others disturb less, to asyncio."""
+    rows: list[Row] = []
+    for other in REFERENCES:
+        if other == system or other not in timing.wall_ms:
+            continue
+        ratio = _ratio(timing.wall_ms[system], timing.wall_ms[other])
+        rows.append(Row(timing.case, system, f"ratio_to_{other}", ratio, "x"))
+        if other == "asyncio":
+            ratio = _ratio(timing.cpu_ms[system], timing.cpu_ms[other])
+            rows.append(Row(timing.case, system, "cpu_ratio_to_asyncio", ratio, "x"))
+    return rows
+
+
+def _ratio(own: Sequence[float], others: Sequence[float]) -> float:
+    return median(mine / other for mine, other in zip(own, others, strict=True))
 
 
 def spread(samples: Sequence[float]) -> tuple[float, float]:
@@ -57,22 +79,14 @@ def spread(samples: Sequence[float]) -> tuple[float, float]:
     return tenths[0], tenths[-1]
 
 
-def memory_rows(case: str, system: str, peak: int, added: int) -> list[Row]:
-    """The peak of the process, and what of it the graph and its run added."""
-    return [
-        Row(case, system, "peak_memory_bytes", peak, "bytes"),
-        Row(case, system, "added_memory_bytes", added, "bytes"),
-    ]
-
-
 def growth_rows(growth: Growth) -> list[Row]:
-    """weft's bytes per node: in all, of the graph, of the run; and how straight the line is."""
-    case = "layered_10000"
+    """The engine's bytes per node: in all, of the graph, of the run; how straight the line is."""
+    case, system = "layered_10000", "weft_engine"
     return [
-        Row(case, "weft", "bytes_per_node", growth.bytes_per_node, "bytes"),
-        Row(case, "weft", "bytes_per_node_graph", growth.graph_bytes_per_node, "bytes"),
-        Row(case, "weft", "bytes_per_node_run", growth.run_bytes_per_node, "bytes"),
-        Row(case, "weft", "bytes_per_node_residual", growth.residual, "share"),
+        Row(case, system, "bytes_per_node", growth.bytes_per_node, "bytes"),
+        Row(case, system, "bytes_per_node_graph", growth.graph_bytes_per_node, "bytes"),
+        Row(case, system, "bytes_per_node_run", growth.run_bytes_per_node, "bytes"),
+        Row(case, system, "bytes_per_node_residual", growth.residual, "share"),
     ]
 
 

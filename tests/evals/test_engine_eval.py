@@ -1,77 +1,97 @@
-"""The engine's evaluation on small graphs: every node runs, every row has its shape."""
+"""The engine's evaluation on small cases: every node runs, every row has its shape."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+import random
+from pathlib import Path
 
 import pytest
 
-from evals.engine import peers
-from evals.engine.cases import CASES, Case, Tally, chain, fanout, layered
-from evals.engine.evaluation import Effort, Evaluation, Skipped
+import weft
+from evals.engine import first_run, peers
+from evals.engine.cases import (
+    CASES,
+    Case,
+    case_named,
+    chain,
+    conversation,
+    fanout,
+    layered,
+    mapped,
+    skewed,
+)
+from evals.engine.evaluation import QUICK, Evaluation
 from evals.engine.growth import SIZES, fit
+from evals.engine.limits import LIMITS, Limit
 from evals.engine.plot import draw
 from evals.engine.report import table
-from evals.engine.rounds import Contestant, Pace, Timing, measure
-from evals.engine.rows import Row, growth_rows, memory_rows, timing_rows
-from evals.engine.systems import load
+from evals.engine.rounds import Pace, Skipped, Timing, measure, measure_together
+from evals.engine.rows import Row, growth_rows, timing_rows
+from evals.engine.systems import SYSTEMS, on_weft_flow, on_weft_yaml, tools
+from evals.engine.worker import Contestant, Ready, Sample
 
-ONE_ROUND = Pace(seconds=0.0, least=1, most=1)
-OURS = ("weft", "weft_timeout", "asyncio")
-METRICS = {"median_ms", "p10_ms", "p90_ms", "cpu_ms", "build_ms", "rounds"}
+ONE_ROUND = Pace(seconds=0.0, least=1, most=1, limit_s=60.0)
+OURS = [name for name, system in SYSTEMS.items() if system.home == "weft"]
+SMALL = [chain("a", 4), fanout("b", 3), layered("c", 30, 4), mapped("d", 3), conversation("e", 3)]
 
 
 @pytest.fixture(autouse=True)
 def _no_collection(monkeypatch):
-    """What a worker of thousands of tests has in memory is not searched before each sample, and
-    stays frozen for the tests that follow.
-    """
-    for name in ("collect", "freeze", "unfreeze"):
-        monkeypatch.setattr(f"gc.{name}", lambda: 0)
+    """What a worker of thousands of tests has in memory is not searched before each sample."""
+    monkeypatch.setattr("gc.collect", lambda: 0)
 
 
-def rows_of(case: Case) -> list[Row]:
-    return timing_rows(asyncio.run(measure(case, OURS, ONE_ROUND)))
+def sampled(system: str, case: Case, folder: Path) -> Sample:
+    with asyncio.Runner() as runner:
+        return Contestant(system, case, folder, runner).sample(2)
 
 
-@pytest.mark.parametrize("case", [chain("a", 5), fanout("b", 5), layered("c", 60, 6)])
-def test_a_round_gives_every_metric_of_every_system(case):
-    rows = rows_of(case)
-    for system in OURS:
-        found = {row.metric: row for row in rows if row.system == system}
-        ratio = set() if system == "asyncio" else {"ratio_to_asyncio"}
-        assert found.keys() == METRICS | ratio
-        assert {row.case for row in found.values()} == {case.name}
-        assert all(row.value is not None and row.value >= 0 for row in found.values())
-    assert {row.unit for row in rows} == {"ms", "rounds", "x"}
+class Clockwork:
+    """Takes part in rounds without running anything."""
+
+    sample_s = 0.0
+
+    def __init__(self, name: str, log: list[str], fails_at: int = 0) -> None:
+        self.name, self.log, self.fails_at, self.closed = name, log, fails_at, False
+
+    def sample(self) -> Sample:
+        self.log.append(self.name)
+        if self.log.count(self.name) == self.fails_at:
+            raise Skipped("it broke")
+        return Sample(len(self.log), 1.0)
+
+    def close(self) -> None:
+        self.closed = True
 
 
-@pytest.mark.parametrize(("sleeps", "ratio"), [(False, 3.0), (True, 5.0)])
-def test_ratios_and_spread_come_from_the_samples_of_one_round(sleeps, ratio):
-    wall = {"weft": [10.0, 2.0, 9.0], "asyncio": [2.0, 1.0, 1.0]}
-    cpu = {"weft": [6.0, 2.0, 9.0], "asyncio": [2.0, 1.0, 1.0]}
-    timing = Timing("a", sleeps, dict.fromkeys(wall, 0.0), wall, cpu)
-    found = {(row.system, row.metric): row.value for row in timing_rows(timing)}
-    assert found["weft", "median_ms"] == 9.0
-    assert found["weft", "cpu_ms"] == 6.0
-    assert found["weft", "ratio_to_asyncio"] == ratio  # the median of each round's, not of medians
-    assert found["weft", "p10_ms"] == pytest.approx(3.4)
-    assert found["weft", "p90_ms"] == pytest.approx(9.8)
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.shape)
+@pytest.mark.parametrize("system", OURS)
+def test_every_task_runs_and_the_outputs_are_those_of_the_case(system, case, tmp_path):
+    assert sampled(system, case, tmp_path).wall_s > 0
+
+
+@pytest.mark.parametrize("case", [*SMALL, skewed()], ids=lambda case: case.name)
+def test_the_file_says_what_the_flow_says(case, tmp_path):
+    path = on_weft_yaml.write_workflow(case, tmp_path, Path(str(tools.__file__)))
+    file, flow = weft.load(path), on_weft_flow.flow_of(case)
+    assert file.nodes == flow.nodes
+    assert file.outputs == flow.outputs
 
 
 def test_the_cases_are_those_of_the_issue():
-    sizes = {name: len(case.tasks) for name, case in CASES.items()}
+    sizes = {name: len(case_named(name).tasks) for name in CASES}
     assert sizes == {
         "chain_100": 100,
         "fanout_100": 102,
         "fanout_1000": 1_002,
-        "fanout_10000": 10_002,
-        "layered_10000": 10_000,
+        "map_1000": 1_000,
         "skewed": 8,
+        "conversation_50": 50,
+        "layered_10000": 10_000,
     }
     longest: list[float] = []
-    for task in CASES["skewed"].tasks:
+    for task in skewed().tasks:
         longest.append(task.sleep_s + max((longest[p] for p in task.parents), default=0.0))
     assert longest[-1] == pytest.approx(0.5)
 
@@ -87,55 +107,144 @@ def test_a_layered_graph_has_one_source_and_one_sink(nodes, layers):
     assert layered("x", nodes, layers, seed=2) != case
 
 
-def test_skipped_work_is_noticed(monkeypatch):
-    def lazy(case: Case, tally: Tally):
-        async def program() -> None:
-            await tally.work(0.0)
+def test_skipped_work_is_noticed(monkeypatch, tmp_path):
+    async def lazy() -> None: ...
 
-        return program
-
-    monkeypatch.setattr("evals.engine.rounds.load", lambda _: lazy)
-    with pytest.raises(RuntimeError, match="ran 1 nodes where the graph has 3"):
-        asyncio.run(Contestant("lazy", chain("a", 3)).sample())
+    monkeypatch.setattr("evals.engine.worker.load", lambda _: lambda *_: lazy)
+    with pytest.raises(RuntimeError, match="ran 0 nodes where the graph has 8"):
+        sampled("lazy", chain("a", 4), tmp_path)
 
 
-def test_work_left_behind_is_noticed(monkeypatch):
-    def hasty(case: Case, tally: Tally):
-        async def program() -> None:
-            await load("asyncio")(case, tally)()
-            tasks.append(asyncio.create_task(asyncio.Event().wait()))
+def test_work_left_behind_is_noticed(monkeypatch, tmp_path):
+    async def hasty() -> None:
+        asyncio.get_running_loop().create_task(asyncio.sleep(0))
 
-        return program
-
-    tasks: list[asyncio.Task[bool]] = []
-    monkeypatch.setattr("evals.engine.rounds.load", lambda _: hasty)
+    monkeypatch.setattr("evals.engine.worker.load", lambda _: lambda *_: hasty)
     with pytest.raises(RuntimeError, match="left tasks behind"):
-        asyncio.run(Contestant("hasty", chain("a", 3)).sample())
+        sampled("hasty", Case("a", "chain", ()), tmp_path)
 
 
-def test_what_cannot_be_measured_is_a_row_with_the_reason(monkeypatch):
-    def no_peers():
-        raise peers.PeersUnavailable("no index")
+def test_asyncio_is_first_and_last_in_every_round_and_every_system_takes_part():
+    log: list[str] = []
+    timing = Timing("a")
+    names = ("weft_flow", "asyncio", "langgraph")
+    pace = Pace(seconds=0.0, least=3, most=3, limit_s=1.0)
+    measure_together(timing, {name: Clockwork(name, log) for name in names}, pace)
+    rounds = [log[start : start + 4] for start in range(0, 12, 4)]
+    assert all(one[0] == one[-1] == "asyncio" for one in rounds)
+    assert all(set(one) == set(names) for one in rounds)
+    assert {name: len(samples) for name, samples in timing.wall_ms.items()} == dict.fromkeys(
+        names, 3
+    )
+    assert timing.wall_ms["asyncio"][0] == (1 + 4) / 2 * 1e3
 
-    def child(_, module, *arguments, limit_s):
-        if arguments == ("asyncio", "chain_100"):
-            raise Skipped(f"no result within {limit_s:g} s")
-        if module == "growth":
-            return asdict(fit([(n, n) for n in SIZES]))
-        return {"peak_bytes": 2, "added_bytes": 1}
 
-    monkeypatch.setattr(peers, "interpreter", no_peers)
-    monkeypatch.setattr(Evaluation, "_child", child)
-    monkeypatch.setattr("evals.engine.evaluation.CASES", {"chain_100": CASES["chain_100"]})
-    evaluation = Evaluation(Effort(ONE_ROUND, limit_s=7.0))
-    evaluation.run()
-    assert {row.system: row.metric for row in evaluation.rows if row.value is None} == {
-        "asyncio": "skipped: no result within 7 s",
-        "langgraph": "skipped: not installed: no index",
-        "pydantic_graph": "skipped: not installed: no index",
-        "hamilton": "skipped: not installed: no index",
+def test_a_system_that_breaks_is_left_out_from_there_on_with_the_reason():
+    log: list[str] = []
+    timing = Timing("a")
+    broken, whole = Clockwork("dbos", log, fails_at=2), Clockwork("asyncio", log)
+    pace = Pace(seconds=0.0, least=3, most=3, limit_s=1.0)
+    measure_together(timing, {"dbos": broken, "asyncio": whole}, pace)
+    assert broken.closed
+    assert log.count("dbos") == 2
+    assert list(timing.wall_ms) == ["asyncio"]
+    assert "skipped: in round 2: it broke" in {row.metric for row in timing_rows(timing)}
+
+
+def test_processes_are_measured_and_what_is_not_there_is_said(monkeypatch):
+    def interpreter(home: str) -> str:
+        if home != "weft":
+            raise peers.PeersUnavailable("no index")
+        return known(home)
+
+    known = peers.interpreter
+    monkeypatch.setattr(peers, "interpreter", interpreter)
+    timing = measure("chain_3", ["asyncio", "weft_flow", "langgraph", "prefect"], ONE_ROUND)
+    rows = timing_rows(timing)
+    found = {(row.system, row.metric): row.value for row in rows}
+    assert found["langgraph", "skipped: not installed: no index"] is None
+    assert found["prefect", "skipped: not installed: no index"] is None
+    stored = found["weft_flow", "bytes"]
+    assert stored is not None
+    assert stored >= 0
+    assert found["weft_flow", "ratio_to_asyncio"] == pytest.approx(
+        timing.wall_ms["weft_flow"][0] / timing.wall_ms["asyncio"][0]
+    )
+    assert ("asyncio", "bytes") not in found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["chain_3", "fanout_3", "map_3", "conversation_3"])
+def test_every_peer_runs_every_case_that_it_has_a_form_of(case):
+    """Installs the peers where they are not yet."""
+    pace = Pace(seconds=0.0, least=1, most=1, limit_s=180.0)
+    timing = measure(case, [name for name in SYSTEMS if name not in OURS], pace)
+    installed = {name for name, why in timing.skipped.items() if "not installed" not in why}
+    formless = set() if case == "conversation_3" else {"langgraph_delta"}
+    assert installed == formless | ({"hamilton"} if case == "map_3" else set())
+
+
+def test_a_process_that_says_nothing_in_time_is_ended():
+    timing = measure("chain_3", ["asyncio"], Pace(0.0, 1, 1, limit_s=0.0))
+    assert timing.skipped == {"asyncio": "no result within 0 s"}
+
+
+def test_a_first_run_is_a_process_from_start_to_end(monkeypatch):
+    monkeypatch.setattr(first_run, "_HOMES", {"asyncio": "weft", "weft_yaml": "weft"})
+    timing = first_run.first_runs(ONE_ROUND)
+    assert not timing.skipped
+    assert timing.wall_ms["weft_yaml"][0] > timing.wall_ms["asyncio"][0] > 0
+
+
+def test_a_first_run_that_fails_says_why(tmp_path):
+    def command(_: int) -> list[str]:
+        return [peers.interpreter("weft"), "-c", "raise SystemExit('no chain')"]
+
+    with pytest.raises(Skipped, match="exit code 1: no chain"):
+        first_run.FreshProcess(command, tmp_path, 60.0)
+
+
+def test_ratios_and_spread_come_from_the_samples_of_one_round():
+    wall = {"weft_flow": [10.0, 2.0, 9.0], "asyncio": [2.0, 1.0, 1.0]}
+    cpu = {"weft_flow": [6.0, 2.0, 9.0], "asyncio": [2.0, 1.0, 1.0]}
+    ready = {"weft_flow": Ready(1, 0.1, 7.0, 3, 2)}
+    timing = Timing("a", ready, wall, cpu, {"weft_flow": 4096.0})
+    found = {(row.system, row.metric): row.value for row in timing_rows(timing)}
+    assert found["weft_flow", "median_ms"] == 9.0
+    assert found["weft_flow", "cpu_ms"] == 6.0
+    assert found["weft_flow", "ratio_to_asyncio"] == 5.0  # the median of each round's
+    assert found["weft_flow", "cpu_ratio_to_asyncio"] == 3.0
+    assert found["weft_flow", "p10_ms"] == pytest.approx(3.4)
+    assert found["weft_flow", "p90_ms"] == pytest.approx(9.8)
+    assert found["weft_flow", "build_ms"] == 7.0
+    assert found["weft_flow", "added_memory_bytes"] == 2
+    assert found["weft_flow", "bytes"] == 4096.0
+
+
+def test_a_limit_is_met_or_not_or_was_not_measured():
+    limit = Limit("chain_100", "weft_flow", "ratio_to_asyncio", 12.0)
+    assert limit.line(12.0).endswith("measured       12   met")
+    assert limit.line(12.1).endswith("measured     12.1   not met")
+    assert limit.line(None).endswith("not measured")
+
+
+def test_every_limit_is_of_something_that_is_measured():
+    metrics = {"median_ms", "bytes_per_node_residual"}
+    metrics |= {
+        f"ratio_to_{name}" for name in ("asyncio", "langgraph", "langgraph_sqlite", "import_typer")
     }
-    assert {row.metric for row in evaluation.rows if row.system == "weft"} > METRICS
+    for limit in LIMITS:
+        assert limit.system in {*SYSTEMS, "weft_cli"}
+        assert limit.case in {*CASES, first_run.FIRST_RUN, first_run.VERSION}
+        assert limit.metric in metrics
+
+
+def test_a_large_case_is_not_timed_in_a_quick_evaluation_and_that_is_said(monkeypatch):
+    monkeypatch.setattr("evals.engine.evaluation._grown", list)
+    evaluation = Evaluation(QUICK)
+    evaluation.run(["layered_10000"])
+    reason = "skipped: not timed with --quick"
+    assert evaluation.rows == [Row("layered_10000", "", reason, None, "")]
 
 
 def test_straight_memory_has_no_residual():
@@ -146,19 +255,18 @@ def test_straight_memory_has_no_residual():
     assert fit([(n * n, 0) for n in SIZES]).residual > 0.02
 
 
-def test_the_table_says_what_is_there_and_what_is_not():
-    rows = rows_of(chain("chain_100", 3))
-    rows += memory_rows("chain_100", "weft", 30_000_000, 1_500_000)
+def test_the_table_says_what_is_there_and_what_is_not(tmp_path):
+    draw_of = random.Random(1)
+    samples = {name: [draw_of.uniform(1, 2)] for name in ("asyncio", "weft_flow_none")}
+    rows = timing_rows(Timing("chain_100", {}, samples, samples, {}, {"dbos": "not installed"}))
     rows += growth_rows(fit([(n, n) for n in SIZES]))
-    rows.append(Row("chain_100", "hamilton", "skipped: not installed", None, ""))
     text = table(rows)
-    assert "hamilton       skipped: not installed" in text
+    assert "dbos               skipped: not installed" in text
     assert "2 bytes per node (1 the graph, 1 the run)" in text
-    assert "met      layered_10000 bytes_per_node_residual" in text
-    assert "UNKNOWN  chain_100 ratio_to_langgraph: not measured" in text
-
-
-def test_the_plot_is_drawn_with_gaps(tmp_path):
-    rows = rows_of(chain("a", 3))
+    lines = text.splitlines()
+    (met,) = [line for line in lines if line.startswith("chain_100      weft_flow_none")]
+    assert met.endswith("met")
+    (unknown,) = [line for line in lines if line.startswith("chain_100      weft_engine")]
+    assert unknown.endswith("not measured")
     draw(rows, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")

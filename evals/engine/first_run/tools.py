@@ -1,0 +1,9 @@
+"""The tool of the workflow file."""
+
+import weft
+
+
+@weft.tool
+async def step(value: int) -> int:
+    """Do nothing."""
+    return value + 1
