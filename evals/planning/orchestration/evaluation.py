@@ -29,7 +29,7 @@ PROMPTS: Final = (
     REACT_PROMPT_VERSION,
     PARALLEL_REACT_PROMPT_VERSION,
 )
-_REAL_SYSTEMS: Final = ("compiler", "react", "llmcompiler_loop")
+_REAL_SYSTEMS: Final = ("compiler", "react_text", "llmcompiler_loop")
 _REAL_CASES: Final = ("movie", "parallelqa", "hotpotqa")
 
 
