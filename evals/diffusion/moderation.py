@@ -59,7 +59,7 @@ def rows(quick: bool) -> list[dict[str, Any]]:
 
 
 def _rows(effort: Effort) -> Iterator[Row]:
-    harmful, harmless = pairs(effort.of(10, 60))
+    harmful, harmless = pairs(effort.of(10, 40))
     found = asyncio.run(_moderated([*harmful, *harmless]))
     both = found[: len(harmful)], found[len(harmful) :]
     for case, verdicts in zip(("harmful", "harmless"), both, strict=True):
