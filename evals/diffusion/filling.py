@@ -216,7 +216,7 @@ def _trained(effort: Effort, path: Path) -> Iterator[Row]:
         "documents": [document(np.random.default_rng(_SEEDS + n)) for n in range(effort.of(5, 50))],
     }
     forwards: dict[str, float] = {}
-    block = _block()
+    block = block_model()
     systems: list[tuple[str, Path | None, DecodeSpec]] = [(_AUTOREGRESSIVE, path, AUTOREGRESSIVE)]
     systems += [(name, block, way) for name, way in _SEVERAL.items()]
     for system, folder, decode in systems:
@@ -258,7 +258,7 @@ async def _answer(model: LocalModel, made: Document) -> _Filled:
     return _Filled(fits, same, said.usage.forwards or 0, said.usage.completion_tokens or 0)
 
 
-def _block() -> Path | None:
+def block_model() -> Path | None:
     """SmolLM2 as a block-diffusion model, where it has been trained."""
     if (SHIPPED / _BLOCK).is_dir():
         return SHIPPED / _BLOCK

@@ -7,5 +7,5 @@ from typing import Final
 from evals.sections import Sections
 
 SECTIONS: Final = Sections(
-    "diffusion", ("one_step", "lists", "caches", "trained", "filling", "guard")
+    "diffusion", ("one_step", "lists", "caches", "trained", "filling", "guard", "moderation")
 )

@@ -1,4 +1,4 @@
-"""Scenarios of our own: chains, joins and fan-outs with single and compound failures.
+"""Tool graphs of our own: a chain, joins and a fan-out, each with one errand. Knows no faults.
 
 After the three topologies of Self-Healing Router (arXiv 2603.01548), whose nineteen scenarios are
 not published; these are ours.
@@ -6,14 +6,11 @@ not published; these are ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from evals.planning.healing.scenario import Scenario
-from evals.planning.healing.workshop import Fault
+from evals.planning.healing.scenario import Case
 from weft.planner.routing import Cost, Errand, Goal, RoutedTool, ToolGraph
-
-Faults = Mapping[str, Fault]
 
 
 def _tool(name: str, /, *, gives: str = "", latency_s: float = 0.5, **needs: str) -> RoutedTool:
@@ -34,21 +31,6 @@ TRAVEL: Final = ToolGraph(
 )
 """A chain of three, each with a spare; one tool that leaves a step out; something lesser."""
 
-_TRAVEL: Mapping[str, Faults] = {
-    "all_well": {},
-    "first_raises": {"geocode": "raises"},
-    "middle_raises": {"forecast": "raises"},
-    "last_raises": {"advise": "raises"},
-    "first_hangs": {"geocode": "hangs"},
-    "middle_lies": {"forecast": "lies"},
-    "first_and_last": {"geocode": "raises", "advise": "late"},
-    "all_first_choices": {"geocode": "raises", "forecast": "late", "advise": "hangs"},
-    "a_tool_and_its_spare": {"geocode": "raises", "gazetteer": "late"},
-    "a_step_and_its_spare": {"forecast": "hangs", "almanac": "raises"},
-    "no_weather_at_all": {"forecast": "raises", "almanac": "late", "weather_by_name": "lies"},
-    "nothing_left": {"advise": "raises", "rule_of_thumb": "raises", "climate_table": "raises"},
-}
-
 REPORT: Final = ToolGraph(
     [
         _tool("find_company", name="company", gives="id"),
@@ -68,26 +50,6 @@ REPORT: Final = ToolGraph(
     ]
 )
 """A diamond into a join into a join."""
-
-_REPORT: Mapping[str, Faults] = {
-    "all_well": {},
-    "root_raises": {"find_company": "raises"},
-    "one_branch": {"filings": "late"},
-    "both_branches": {"filings": "late", "quotes": "raises"},
-    "inner_join": {"analyse": "lies"},
-    "branch_outside": {"press": "hangs"},
-    "root_branch_and_join": {"find_company": "hangs", "quotes": "late", "analyse": "raises"},
-    "every_first_choice": {
-        "find_company": "raises",
-        "filings": "late",
-        "quotes": "lies",
-        "press": "hangs",
-        "analyse": "raises",
-    },
-    "one_branch_is_gone": {"filings": "raises", "accounts_mirror": "late"},
-    "the_last_join_is_gone": {"write": "raises"},
-    "everything_that_matters": {"find_company": "raises", "registry": "late"},
-}
 
 _CITIES: Final = ("paris", "rome", "oslo", "bern", "wien")
 MORNING: Final = ToolGraph(
@@ -111,28 +73,11 @@ MORNING: Final = ToolGraph(
 )
 """One sign-in, then five branches that do not meet."""
 
-_MORNING: Mapping[str, Faults] = {
-    "all_well": {},
-    "one_branch": {"fetch_rome": "raises"},
-    "three_of_five": {"fetch_rome": "raises", "fetch_oslo": "late", "fetch_wien": "hangs"},
-    "all_of_them": dict.fromkeys((f"fetch_{city}" for city in _CITIES), "raises"),
-    "the_root": {"sign_in": "hangs"},
-    "the_root_and_its_spare": {"sign_in": "raises", "sign_in_by_mail": "late"},
-    "the_root_and_two": {"sign_in": "raises", "fetch_bern": "late", "fetch_oslo": "lies"},
-    "one_branch_is_gone": {"fetch_rome": "raises", "cache_rome": "late"},
-    "a_reader_is_gone": {"read_bern": "raises"},
+_ADVICE: Final = Errand(Goal("advice"), (Goal("climate_table"),))
+_REPORT: Final = Errand(Goal("report"), (Goal("analysis"), Goal("note")))
+_DIGESTS: Final = Errand(Goal("morning", tuple(f"digest_{city}" for city in _CITIES)))
+CASES: Final[Mapping[str, Case]] = {
+    "linear": Case(TRAVEL, {"city": "Delft"}, _ADVICE),
+    "dag": Case(REPORT, {"company": "Weft Ltd"}, _REPORT),
+    "fanout": Case(MORNING, {"user": "me"}, _DIGESTS),
 }
-
-
-def scenarios() -> Iterator[Scenario]:
-    """All of them, the feasible ones and those that are not."""
-    advice = Errand(Goal("advice"), (Goal("climate_table"),))
-    for name, faults in _TRAVEL.items():
-        yield Scenario(f"travel_{name}", "linear", TRAVEL, {"city": "Delft"}, advice, faults)
-    report = Errand(Goal("report"), (Goal("analysis"), Goal("note")))
-    for name, faults in _REPORT.items():
-        have = {"company": "Weft Ltd"}
-        yield Scenario(f"report_{name}", "dag", REPORT, have, report, faults)
-    digests = Errand(Goal("morning", tuple(f"digest_{city}" for city in _CITIES)))
-    for name, faults in _MORNING.items():
-        yield Scenario(f"morning_{name}", "fanout", MORNING, {"user": "me"}, digests, faults)

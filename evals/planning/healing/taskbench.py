@@ -1,29 +1,24 @@
-"""Scenarios on the tool graphs of TaskBench (arXiv 2311.18760), read in place.
+"""Errands on the tool graphs of TaskBench (arXiv 2311.18760), read in place. Knows no faults.
 
-Its gold plans are not published; errands are drawn from the graphs with a seed: run this tool, or
-have something of this type. A single failure is one tool of the best way. A compound failure breaks
-the best way again and again: a tool of it, then one of what is best without that, and so on. What
-is wanted by name does not fail itself, and at most a quarter of the scenarios cannot be solved.
+Its gold plans are not published; errands are drawn from the graphs: run this tool, or have
+something of this type. Each takes at least two calls.
 """
 
 from __future__ import annotations
 
-import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, Final, get_args
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
 
 from evals.planning.data import folder
-from evals.planning.healing.scenario import Scenario
-from evals.planning.healing.workshop import Fault
+from evals.planning.healing.scenario import Case
 from weft.planner.routing import (
     Cost,
     Errand,
     Goal,
     RoutedTool,
     ToolGraph,
-    Way,
     Weights,
     read_tool_graph,
     shortest_way,
@@ -31,53 +26,41 @@ from weft.planner.routing import (
 
 TYPED: Final = ("huggingface", "multimedia")
 PLAIN: Final = "dailylifeapis"
-SEED: Final = 20260301
-_FAULTS: Final[Sequence[Fault]] = get_args(Fault)
 _STARTS: Final = (("text",), ("image",), ("audio",), ("url",), ("video",), ("text", "image"))
 _DELIVER: Final = "deliver "
 _LINKS: Final = 3
 _LEAST_HOPS: Final = 2
-_MOST_FAULTS: Final = 4
 _WEIGHTS: Final = Weights()
 
 
-def scenarios(count: int) -> Iterator[Scenario]:
-    """`count` single and as many compound failures for each graph. Raises: `Skipped`."""
-    for name in (*TYPED, PLAIN):
-        graph = read_tool_graph(folder("planner/taskbench") / f"{name}.graph_desc.json")
-        rng = random.Random(f"{SEED} {name}")
-        makers = {"single": _single, "compound": _compound}
-        for kind, make in makers.items():
-            topology = f"taskbench_{name}_{kind}"
-            yield from islice(_solvable(_drawn(graph, name, topology, make, rng)), count)
+def draws() -> Mapping[str, Callable[[random.Random], Case]]:
+    """For each graph what draws an errand on it. Raises: `Skipped`."""
+    return {name: _draw(name) for name in (*TYPED, PLAIN)}
 
 
-def _drawn(
-    graph: ToolGraph, name: str, topology: str, make: Make, rng: random.Random
-) -> Iterator[Scenario]:
-    for number in itertools.count(1):
+def _draw(name: str) -> Callable[[random.Random], Case]:
+    graph = read_tool_graph(folder("planner/taskbench") / f"{name}.graph_desc.json")
+    return partial(_case, graph, name)
+
+
+def _case(graph: ToolGraph, name: str, rng: random.Random) -> Case:
+    while True:
         case = _errand(graph, name, rng)
-        faults = make(*case, rng) if case is not None else {}
-        if case is not None and faults:
-            yield Scenario(f"{topology}_{number}", topology, *case, faults)
+        if _hops(case) >= _LEAST_HOPS:
+            return case
 
 
-def _solvable(scenarios: Iterable[Scenario]) -> Iterator[Scenario]:
-    """Leaves scenarios out where more than a quarter could not be solved."""
-    total = unsolvable = 0
-    for scenario in scenarios:
-        if scenario.feasible or 4 * (unsolvable + 1) <= total + 1:
-            total += 1
-            unsolvable += not scenario.feasible
-            yield scenario
+def _hops(case: Case) -> int:
+    """The calls of the cheapest way while everything works; 0: there is none."""
+
+    def price(tool: str) -> float:
+        return _WEIGHTS.price(case.graph.tools[tool].cost)
+
+    way = shortest_way(case.graph, case.have, case.errand.goal.wants, price)
+    return 0 if way is None else len(way.hops)
 
 
-Case = tuple[ToolGraph, Mapping[str, Any], Errand]
-Make = Callable[[ToolGraph, Mapping[str, Any], Errand, random.Random], dict[str, Fault]]
-
-
-def _errand(graph: ToolGraph, name: str, rng: random.Random) -> Case | None:
-    """Something to do that takes at least two calls; None where the draw gives less."""
+def _errand(graph: ToolGraph, name: str, rng: random.Random) -> Case:
     own = _thinned(graph, rng) if name == PLAIN else _priced(graph, rng)
     starts = ("start",) if name == PLAIN else rng.choice(_STARTS)
     deliveries = [tool for tool in own.tools if tool.startswith(_DELIVER)]
@@ -86,9 +69,7 @@ def _errand(graph: ToolGraph, name: str, rng: random.Random) -> Case | None:
         goals = rng.sample(list(graph.tools), rng.choice((1, 2)))
     have = {start: f"given {start}" for start in starts}
     lesser = tuple(Goal(f"only {tool}", (tool,)) for tool in rng.sample(list(own.tools), 2))
-    errand = Errand(Goal("the goal", tuple(goals)), lesser)
-    way = _way(own, have, errand.goal, {})
-    return (own, have, errand) if way is not None and len(way.hops) >= _LEAST_HOPS else None
+    return Case(own, have, Errand(Goal("the goal", tuple(goals)), lesser))
 
 
 def _priced(graph: ToolGraph, rng: random.Random) -> ToolGraph:
@@ -118,37 +99,3 @@ def _thinned(graph: ToolGraph, rng: random.Random) -> ToolGraph:
         sources = ("start", *before) if name in beginnings else tuple(before)
         tools.append(RoutedTool(name, after=(sources,), cost=Cost(rng.uniform(0.1, 2.0))))
     return ToolGraph(tools)
-
-
-def _single(
-    graph: ToolGraph, have: Mapping[str, Any], errand: Errand, rng: random.Random
-) -> dict[str, Fault]:
-    way = _way(graph, have, errand.goal, {})
-    breakable = _breakable(way, errand)
-    return {rng.choice(breakable): rng.choice(_FAULTS)} if breakable else {}
-
-
-def _compound(
-    graph: ToolGraph, have: Mapping[str, Any], errand: Errand, rng: random.Random
-) -> dict[str, Fault]:
-    faults: dict[str, Fault] = {}
-    for _ in range(rng.randint(2, _MOST_FAULTS)):
-        breakable = _breakable(_way(graph, have, errand.goal, faults), errand)
-        if not breakable:
-            break
-        faults[rng.choice(breakable)] = rng.choice(_FAULTS)
-    return faults if len(faults) > 1 else {}
-
-
-def _breakable(way: Way | None, errand: Errand) -> list[str]:
-    hops = way.hops if way is not None else ()
-    return [hop.tool for hop in hops if hop.tool not in errand.goal.wants]
-
-
-def _way(
-    graph: ToolGraph, have: Mapping[str, Any], goal: Goal, faults: Mapping[str, Fault]
-) -> Way | None:
-    def price(tool: str) -> float:
-        return _WEIGHTS.price(graph.tools[tool].cost, float("inf") if tool in faults else 1.0)
-
-    return shortest_way(graph, have, goal.wants, price)

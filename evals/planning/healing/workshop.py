@@ -13,6 +13,8 @@ from weft.planner.routing import ToolGraph
 
 Fault = Literal["raises", "late", "lies", "hangs"]
 CUT_OFF_S = 30.0
+PROBE_S = 0.05
+_DOWN: frozenset[Fault] = frozenset(("raises", "hangs"))
 
 
 class Workshop:
@@ -46,6 +48,11 @@ class Workshop:
         handle = f"r{len(self.made) + 1}"
         self.made[handle] = Made(name, dict(arguments))
         return handle
+
+    async def probe(self, name: str) -> bool:
+        """Whether that tool is up: what is down is seen, what is late or lies is not."""
+        await asyncio.sleep(PROBE_S)
+        return self._faults.get(name) not in _DOWN
 
     async def _fail(self, name: str, fault: Fault) -> None:
         match fault:

@@ -9,14 +9,15 @@ from typing import Final
 from evals.engine.rows import Row, spread
 from evals.planning.orchestration.measuring import Measured
 
-REFERENCES: Final = ("react", "llmcompiler_loop")
+REFERENCES: Final = ("react_text", "react", "llmcompiler_loop")
+"""The first is the baseline of the headline: the leanest of the sequential agents."""
 
 Results = Mapping[str, Sequence[Measured]]
 """For each system one run for each task, in the order of the tasks."""
 
 
 def latency_rows(case: str, results: Results) -> list[Row]:
-    """Latency with its spread, calls and tokens of each system, and how it stands to two others."""
+    """Latency with its spread, calls and tokens of each system, and how it stands to others."""
     rows: list[Row] = []
     for system, runs in results.items():
         latencies = [run.latency_s for run in runs]

@@ -6,10 +6,11 @@ import json
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from evals.planning.orchestration.react_text import write_action
 from evals.planning.orchestration.task import Call, Task, levels, work_out
 from evals.planning.orchestration.thought import thought
 from weft.core.ports import ModelRequest
-from weft.core.values import ToolCall
+from weft.core.values import ToolCall, ToolSpec
 from weft.planner.text.writer import write, write_value
 
 
@@ -20,12 +21,16 @@ class Style:
     Each case has the means of the examples that LLMCompiler's repository publishes for its ReAct
     baseline and its joiner (`configs/*/gpt_prompts.py`), counted by the rule here. weft's planner
     is told to write nothing but the plan; `published`: LLMCompiler's thoughts before and after.
+    With `steps` the planner also thinks for so many tokens for each step: before the step, or, if
+    `ahead`, before the plan.
     """
 
     calls: int
     answer: int
     plan: int = 0
     join: int = 0
+    steps: int = 0
+    ahead: bool = False
     published: tuple[int, int] = (0, 8)
 
 
@@ -92,7 +97,8 @@ def script(task: Task, way: Way, style: Style) -> tuple[Turn, ...]:
         return Turn(published_text(task, style)), last
     calls = work_out(task)
     if way == "text":
-        return *(Turn(_as_text(call, style)) for call in calls), last
+        specs = {tool.spec.name: tool.spec for tool in task.tools}
+        return *(Turn(_as_text(call, specs[call.tool], style)) for call in calls), last
     rounds = levels(task.plan.steps) if way == "rounds" else [[call.number] for call in calls]
     by_number = {call.number: call for call in calls}
     turns = [
@@ -104,9 +110,12 @@ def script(task: Task, way: Way, style: Style) -> tuple[Turn, ...]:
 
 def plan_text(task: Task, style: Style) -> str:
     """The gold plan as weft's planner writes it, with its thoughts."""
+    before = style.plan + (style.steps * len(task.plan.steps) if style.ahead else 0)
+    each = 0 if style.ahead else style.steps
     first, *others = task.plan.steps
-    steps = (replace(first, thought=thought(style.plan)), *others)
-    return write(replace(task.plan, steps=steps, thought=thought(style.join)))
+    steps = [replace(first, thought=thought(before + each))]
+    steps += [replace(step, thought=thought(each)) if each else step for step in others]
+    return write(replace(task.plan, steps=tuple(steps), thought=thought(style.join)))
 
 
 def published_text(task: Task, style: Style) -> str:
@@ -128,8 +137,6 @@ def published_text(task: Task, style: Style) -> str:
     return "\n".join([*lines, f"{len(task.plan.steps) + 1}. join()", ""])
 
 
-def _as_text(call: Call, style: Style) -> str:
-    values = list(call.arguments.values())
-    alone = len(values) == 1 and isinstance(values[0], str)
-    written = values[0] if alone else json.dumps(call.arguments)
-    return f"Thought: {thought(style.calls)}\nAction: {call.tool}[{written}]"
+def _as_text(call: Call, spec: ToolSpec, style: Style) -> str:
+    before = f"Thought: {thought(style.calls)}\n" if style.calls else ""
+    return before + write_action(call.tool, call.arguments, spec)

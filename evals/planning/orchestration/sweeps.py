@@ -13,11 +13,15 @@ from evals.planning.orchestration.rows import speedup_rows
 from evals.planning.orchestration.setting import SPEEDS, Setting, Speed
 from evals.planning.orchestration.task import Task
 
-SYSTEMS: Final = ("compiler", "react", "llmcompiler_loop")
+SYSTEMS: Final = ("compiler", "react_text", "react", "llmcompiler_loop")
 SWEPT: Final = ("movie", "parallelqa", "hotpotqa")
 TOKEN_MS: Final = (2, 5, 10, 20, 40, 80)
 PAUSES: Final = (0, 40, 80, 160, 320)
-_SUFFIXES: Final = ("_react", "_llmcompiler_loop", "_react_least", "_llmcompiler_loop_least")
+_SUFFIXES: Final = tuple(
+    f"speedup_to_{system}{least}" for system in SYSTEMS[1:] for least in ("", "_least")
+)
+THINKING: Final = ("plan thinks before each step as react does", "plan thinks it all beforehand")
+"""The planner writes as many tokens of thought as `react_text`: as it goes, or before the plan."""
 
 
 def settings(case: str, usual: Setting) -> Iterator[tuple[str, Setting]]:
@@ -41,6 +45,9 @@ def settings(case: str, usual: Setting) -> Iterator[tuple[str, Setting]]:
     published = replace(style, plan=before, join=after)
     yield "plan with published thoughts", replace(usual, style=published)
     yield "plan after 80 tokens of thought", replace(usual, style=replace(style, plan=80))
+    for name, ahead in zip(THINKING, (False, True), strict=True):
+        thoughts = replace(style, steps=style.calls, ahead=ahead)
+        yield name, replace(usual, style=thoughts)
     for scale in (0.1, 0.3, 3.0, 10.0):
         yield f"tools {scale:g} x", replace(usual, scale=scale)
 
@@ -67,7 +74,7 @@ def pause_rows(count: int) -> list[Row]:
 
 def _speedups(case: str, tasks: Sequence[Task], setting: Setting) -> list[Row]:
     rows = speedup_rows(case, in_virtual_time(SYSTEMS, tasks, setting))
-    return [row for row in rows if row.system == SYSTEMS[0] and row.metric.endswith(_SUFFIXES)]
+    return [row for row in rows if row.system == SYSTEMS[0] and row.metric in _SUFFIXES]
 
 
 def per_token(case: str) -> Sequence[str]:

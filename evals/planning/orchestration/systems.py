@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from evals.planning.orchestration.loop import Loop
 from evals.planning.orchestration.model import ScriptedModel
+from evals.planning.orchestration.react_text import ReactText
 from evals.planning.orchestration.script import Way
 from evals.planning.orchestration.task import Task
 from evals.planning.orchestration.tools import CannedTools
@@ -65,29 +66,7 @@ async def _joined(task: Task, model: ScriptedModel, loop: Loop) -> str:
 
 
 async def _react_text(task: Task, model: ScriptedModel, tools: CannedTools, _: Clock) -> str:
-    """ReAct's own text, one prompt that grows: the leanest form of the baseline."""
-    told = f"Solve the question with thoughts, actions and observations.\n{_described(task)}"
-    told += f"\nQuestion: {task.question}\n"
-    while True:
-        said = (await complete(model, ModelRequest((Message("user", told),)))).text
-        action, _bracket, written = said.partition("\nAction: ")[2].partition("[")
-        if not action:
-            return _answer(said)
-        found = await tools.call(action, _arguments(written.removesuffix("]"), action, task))
-        told += f"{said}\nObservation: {json.dumps(found)}\n"
-
-
-def _arguments(written: str, tool: str, task: Task) -> Mapping[str, Any]:
-    """JSON, or the one text that the tool takes."""
-    if written.startswith("{"):
-        return dict(json.loads(written))
-    step = next(step for step in task.plan.steps if step.tool == tool)
-    return dict.fromkeys(step.arguments, written)
-
-
-def _described(task: Task) -> str:
-    specs = [tool.spec for tool in task.tools]
-    return "\n".join(f"{spec.name}: {spec.description}" for spec in specs)
+    return await ReactText(model, tools).run(task.question)
 
 
 def _answer(text: str) -> str:

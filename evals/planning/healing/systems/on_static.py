@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evals.planning.healing.scenario import Ended, Scenario
+from evals.planning.healing.charge import NOTHING
+from evals.planning.healing.scenario import Case, Ended
 from evals.planning.healing.workshop import Workshop
 from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId
@@ -18,32 +19,32 @@ from weft.engine.node import MISSING, Work
 from weft.planner.routing import Hop, ToolGraph, Weights, shortest_way
 
 
-async def run(scenario: Scenario, workshop: Workshop, clock: FakeClock) -> Ended:
+async def run(case: Case, workshop: Workshop, clock: FakeClock) -> Ended:
     """Carry out the way; a failure fails the run."""
-    return await _run(scenario, workshop, clock, MISSING)
+    return await _run(case, workshop, clock, MISSING)
 
 
-async def run_lenient(scenario: Scenario, workshop: Workshop, clock: FakeClock) -> Ended:
+async def run_lenient(case: Case, workshop: Workshop, clock: FakeClock) -> Ended:
     """Carry out the way; what fails is None from then on."""
-    return await _run(scenario, workshop, clock, None)
+    return await _run(case, workshop, clock, None)
 
 
-async def _run(scenario: Scenario, workshop: Workshop, clock: FakeClock, default: object) -> Ended:
-    graph, goal = scenario.graph, scenario.errand.goal
+async def _run(case: Case, workshop: Workshop, clock: FakeClock, default: object) -> Ended:
+    graph, goal = case.graph, case.errand.goal
     weights = Weights()
     way = shortest_way(
-        graph, scenario.have, goal.wants, lambda tool: weights.price(graph.tools[tool].cost)
+        graph, case.have, goal.wants, lambda tool: weights.price(graph.tools[tool].cost)
     )
     if way is None:
-        return Ended(None, {}, 0, 0, 0.0)
+        return Ended(None, {}, NOTHING, 0, 0.0)
     policy = Policy(default=default)
     places = _places(graph, way.hops)
-    nodes = [_node(hop, scenario, workshop, places, policy) for hop in way.hops]
+    nodes = [_node(hop, case, workshop, places, policy) for hop in way.hops]
     result = await Run(Graph("static", nodes), clock=clock).wait()
     if result.status != "succeeded":
-        return Ended(None, {}, 0, 0, clock.now())
-    values = {want: _value(want, scenario.have, places, result.outcomes) for want in goal.wants}
-    return Ended(goal.name, values, 0, 0, clock.now())
+        return Ended(None, {}, NOTHING, 0, clock.now())
+    values = {want: _value(want, case.have, places, result.outcomes) for want in goal.wants}
+    return Ended(goal.name, values, NOTHING, 0, clock.now())
 
 
 def _places(graph: ToolGraph, hops: tuple[Hop, ...]) -> dict[str, NodeId]:
@@ -62,17 +63,17 @@ def _value(
 
 def _node(
     hop: Hop,
-    scenario: Scenario,
+    case: Case,
     workshop: Workshop,
     places: Mapping[str, NodeId],
     policy: Policy,
 ) -> Node:
-    demands = scenario.graph.tools[hop.tool].demands
+    demands = case.graph.tools[hop.tool].demands
     met = list(zip(demands, hop.sources, strict=True))
-    given = {d.parameter: scenario.have[s] for d, s in met if d.parameter and s in scenario.have}
-    edges = [Edge(places[s], d.parameter or "") for d, s in met if s not in scenario.have]
+    given = {d.parameter: case.have[s] for d, s in met if d.parameter and s in case.have}
+    edges = [Edge(places[s], d.parameter or "") for d, s in met if s not in case.have]
     return Node(
-        NodeId(scenario.graph.labels[hop.tool]),
+        NodeId(case.graph.labels[hop.tool]),
         _work(hop.tool, workshop),
         tuple(edges),
         given,

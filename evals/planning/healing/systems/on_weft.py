@@ -6,64 +6,53 @@ down, not those that answer wrongly.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
 
-from evals.planning.healing.scenario import Ended, Scenario
+from evals.planning.healing.charge import ChargedModel
+from evals.planning.healing.scenario import Case, Ended
 from evals.planning.healing.workshop import Workshop
 from weft.core.errors import RouteError
 from weft.core.events import Event, NodeFinished, NodeLogged, NodeRerouted
-from weft.core.fakes import FakeClock, FakeModel
+from weft.core.fakes import FakeClock
 from weft.core.ports import ModelRequest
 from weft.planner.routing import Monitor, Router, heal
 from weft.planner.routing.monitors import Probes
-from weft.planner.routing.monitors.probes import Probe
-
-_DOWN = ("raises", "hangs")
-_PROBE_S = 0.05
 
 
-async def run(scenario: Scenario, workshop: Workshop, clock: FakeClock) -> Ended:
-    """Reach the goal of `scenario` from what there is."""
-    return await _run(scenario, workshop, clock, ())
+async def run(case: Case, workshop: Workshop, clock: FakeClock) -> Ended:
+    """Reach the goal of `case` from what there is."""
+    return await _run(case, workshop, clock, ())
 
 
-async def run_probed(scenario: Scenario, workshop: Workshop, clock: FakeClock) -> Ended:
+async def run_probed(case: Case, workshop: Workshop, clock: FakeClock) -> Ended:
     """The same, while a monitor probes the tools."""
-    probes = {tool: _probe(scenario, tool) for tool in scenario.graph.tools}
-    return await _run(scenario, workshop, clock, (Probes(probes),))
-
-
-def _probe(scenario: Scenario, tool: str) -> Probe:
-    async def probe() -> bool:
-        await asyncio.sleep(_PROBE_S)
-        return scenario.faults.get(tool) not in _DOWN
-
-    return probe
+    probes = {tool: partial(workshop.probe, tool) for tool in case.graph.tools}
+    return await _run(case, workshop, clock, (Probes(probes),))
 
 
 async def _run(
-    scenario: Scenario, workshop: Workshop, clock: FakeClock, monitors: Sequence[Monitor]
+    case: Case, workshop: Workshop, clock: FakeClock, monitors: Sequence[Monitor]
 ) -> Ended:
-    model = FakeModel(_best)
+    model = ChargedModel(_best, workshop.failed)
     events: list[Event] = []
-    errand = scenario.errand
-    router = Router(scenario.graph, workshop, model=model, monitors=monitors)
+    errand = case.errand
+    router = Router(case.graph, workshop, model=model.client, monitors=monitors)
     try:
         arrival = await heal(
             router,
             errand.goal,
-            scenario.have,
+            case.have,
             lesser=errand.lesser,
             partial=errand.partial,
             clock=clock,
             listeners=[events.append],
         )
     except RouteError:
-        return Ended(None, {}, len(model.requests), _unanswered(events), clock.now())
+        return Ended(None, {}, model.asked, _unanswered(events), clock.now())
     values = arrival.values
-    return Ended(arrival.goal, values, len(model.requests), _unanswered(events), clock.now())
+    return Ended(arrival.goal, values, model.asked, _unanswered(events), clock.now())
 
 
 def _best(request: ModelRequest) -> str:
