@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
@@ -12,6 +13,7 @@ from evals.engine.rows import Row
 from evals.intervals import share_interval
 from evals.reasoning.countdown.problem import Problem, verified
 from evals.reasoning.countdown.trace import Node, reached, steps_in
+from weft.core.errors import ReasoningError
 from weft.core.ports import Capabilities, ModelClient, ModelEvent, ModelRequest, Tokenizing
 from weft.core.values import Completion, Message
 from weft.reasoning.options import ThinkOptions
@@ -61,7 +63,7 @@ async def solve_all(
     """The problems in order, `SIDE_BY_SIDE` of them at a time, with APR's published messages.
 
     `condition` stands before each. A model that never spawns runs through the same code: so does
-    the sequential twin.
+    the sequential twin. A problem to which no answer comes is not solved.
     """
     gate = asyncio.Semaphore(SIDE_BY_SIDE)
     options = thinking(settings, seed)
@@ -70,7 +72,11 @@ async def solve_all(
         async with gate:
             watched = _Watched(model)
             question = Question(condition + Node.root(problem).opening)
-            thought = await run_thought(make(watched, options), question)
+            try:
+                thought = await run_thought(make(watched, options), question)
+            except ReasoningError as error:
+                print(f"{problem}: {error}", file=sys.stderr, flush=True)
+                return Solved(problem, (), False, Counts(), watched.longest, True)
         return Solved(
             problem,
             tuple(steps_in(thought.answer)),
