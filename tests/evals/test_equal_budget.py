@@ -83,15 +83,16 @@ def test_nobody_exceeds_what_everybody_gets(contender: Contender) -> None:
     assert found.any_right
 
 
-ALONE = Contender("group_think", "group-think", {"thinkers": 4})
+COMPETING = [each for each in contenders(TASK) if each.system != "confidence"]
+"""Without the one that needs log probabilities, which no fake tells."""
+TOGETHER = [
+    Contender("hogwild", "hogwild"),
+    Contender("group_think", "group-think", {"thinkers": 4}),
+]
 
 
-@pytest.mark.parametrize(
-    "contender", [*contenders(TASK), Contender("hogwild", "hogwild"), ALONE], ids=lambda c: c.system
-)
+@pytest.mark.parametrize("contender", [*COMPETING, *TOGETHER], ids=lambda c: c.system)
 def test_at_equal_latency_no_critical_path_is_longer(contender: Contender) -> None:
-    if contender.system == "confidence":
-        pytest.skip("it needs log probabilities, which the fake does not tell")
     model = TokenModel(lambda *_: TokenReply("so " * 99))
     (found,) = results(contender, model, TERMS.equal_latency(contender))
     assert found.thought is not None, found.why
