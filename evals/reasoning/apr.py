@@ -163,10 +163,10 @@ def compared(case: str, outcomes: Outcomes) -> list[Row]:
     """
     apr, sos = CHOSEN["apr"], CHOSEN["sos"]
     best = _best_twin(outcomes, WINDOWS[-1])
-    reached = [[one.reached for one in outcomes[name]] for name in ("apr", "sos")]
-    pairs = [
+    reached = {name: [one.reached for one in outcomes[name]] for name in ("apr", "sos")}
+    pairs: list[tuple[str, str, Sequence[bool], Sequence[bool]]] = [
         ("apr", "points_over_twin", _right(outcomes["apr"]), _right(outcomes["sos"])),
-        ("apr", "reached_over_twin", *reached),
+        ("apr", "reached_over_twin", reached["apr"], reached["sos"]),
         (apr, "points_over_twin", _right(outcomes[apr]), _right(outcomes[sos])),
         (apr, "points_over_best_twin", _right(outcomes[apr]), best),
     ]
