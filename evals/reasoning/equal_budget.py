@@ -34,24 +34,19 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A strategy under the name that the table gives it, with its own settings.
-
-    `parallel`: it can use the width; at equal latency it gets the tokens of as many samples, the
-    others those of one.
-    """
+    """A strategy under the name that the table gives it, with its own settings."""
 
     system: str
     strategy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    parallel: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What everybody gets: a sample is at most `sample_tokens` long.
 
-    At equal tokens all may generate `width` times that much in all. At equal latency the longest
-    chain of tokens is at most `sample_tokens`, however many run beside it.
+    At equal tokens all may generate `width` times that much in all. At equal latency the critical
+    path is at most `sample_tokens` long, however many tokens are generated beside it.
     """
 
     sample_tokens: int
@@ -64,9 +59,8 @@ class Terms:
         return replace(self._options(contender), budget=self.sample_tokens * self.width)
 
     def equal_latency(self, contender: Contender) -> ThinkOptions:
-        """Options under which no chain of tokens is longer than that of any other."""
-        beside = self.width if contender.parallel else 1
-        return replace(self._options(contender), budget=self.sample_tokens * beside)
+        """Options under which no critical path is longer than that of any other."""
+        return replace(self._options(contender), path_tokens=self.sample_tokens)
 
     def _options(self, contender: Contender) -> ThinkOptions:
         return ThinkOptions(

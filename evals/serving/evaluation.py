@@ -12,22 +12,34 @@ from evals.serving import single_calls
 from evals.serving.programs import Program
 from evals.serving.prose import prose_of
 from evals.serving.replay import Played, play
-from evals.serving.rows import figures, latency_rows, round_rows
+from evals.serving.rows import CASE, figures, latency_rows, round_rows
 from evals.serving.server import Server, serving
 from evals.serving.speed import Speed, measure
 from evals.serving.systems.catalogue import ALONE, MAIN, SYSTEMS, WITHOUT, client
 from evals.serving.traffic import Traffic
 
-LOAD = 3.0
-"""Work offered a second, as a multiple of what the server does in a second at its measured speed.
-
-Above 1 the queue grows for as long as programs arrive, and is worked off afterwards. At 1.5 so few
-programs are under way at once that a server which batches has no queue to speak of.
-"""
-
-
 FIRST_SEED = 40
 """Seeds below were seen while the client and the traffic were tuned, and are no evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """How much is offered.
+
+    `load`: work offered a second, as a multiple of what the server does in a second at its measured
+    speed. `programs`: how many, as a share of those of the effort.
+    """
+
+    name: str
+    load: float
+    programs: float
+
+
+SATURATED = Case(CASE, 3.0, 1.0)
+"""The queue grows for as long as programs arrive, and is worked off afterwards."""
+UNSATURATED = Case(f"{CASE}_unsaturated", 1.5, 0.75)
+"""So few programs are under way at once that a server which batches has no queue to speak of."""
+CASES = (SATURATED, UNSATURATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +47,7 @@ class Effort:
     """Programs in a trace; rounds of the main systems; which other systems are tried.
 
     Systems without one mechanism (`ablation`) or with only one (`alone`) are played in the first
-    round. Systems asked for by name are played whatever this says.
+    round of the saturated case. Systems asked for by name are played whatever this says.
     """
 
     programs: int
@@ -44,7 +56,7 @@ class Effort:
     alone: bool
 
 
-FULL = Effort(programs=64, rounds=3, ablation=True, alone=True)
+FULL = Effort(programs=64, rounds=5, ablation=True, alone=True)
 QUICK = Effort(programs=32, rounds=2, ablation=False, alone=False)
 
 
@@ -75,27 +87,30 @@ class Evaluation:
             _say("single calls with vLLM")
             seconds |= await single_calls.with_vllm(server, calls)
             self.rows += single_calls.rows(calls, seconds)
-            rounds = await self._rounds(server)
-        self.rows += [*round_rows(rounds), *latency_rows([_main(one) for one in rounds])]
+            speed = await self._speed(server)
+            for case in CASES:
+                rounds = await self._rounds(server, case, speed)
+                self.rows += round_rows(case.name, rounds)
+                if case is SATURATED:
+                    self.rows += latency_rows([_main(one) for one in rounds])
 
-    async def _rounds(self, server: Server) -> list[Mapping[str, Played]]:
+    async def _rounds(self, server: Server, case: Case, speed: Speed) -> list[Mapping[str, Played]]:
         """All systems of a round get the same trace; they take turns at going first."""
-        speed = await self._speed(server)
         rounds: list[Mapping[str, Played]] = []
         for number in range(self._effort.rounds):
-            trace = self.trace(FIRST_SEED + number, speed)
+            trace = self.trace(case, FIRST_SEED + number, speed)
             played: dict[str, Played] = {}
-            for name in self._systems(number):
-                _say(f"round {number + 1} of {self._effort.rounds}: {name}")
+            for name in self._systems(case, number):
+                _say(f"{case.name}, round {number + 1} of {self._effort.rounds}: {name}")
                 played[name] = await play(trace, SYSTEMS[name](server), server)
                 _say("    " + _brief(played[name]))
             rounds.append(played)
         return rounds
 
-    def trace(self, seed: int, speed: Speed) -> list[Program]:
-        """The programs of `seed`, offered at `LOAD` times what the server can do."""
-        count = self._effort.programs
-        span_s = speed.seconds(self._traffic.trace(seed, count, 1.0)) / LOAD
+    def trace(self, case: Case, seed: int, speed: Speed) -> list[Program]:
+        """The programs of `seed`, offered as fast as `case` says."""
+        count = round(case.programs * self._effort.programs)
+        span_s = speed.seconds(self._traffic.trace(seed, count, 1.0)) / case.load
         return self._traffic.trace(seed, count, span_s)
 
     async def _speed(self, server: Server) -> Speed:
@@ -110,11 +125,11 @@ class Evaluation:
         ]
         return speed
 
-    def _systems(self, number: int) -> list[str]:
+    def _systems(self, case: Case, number: int) -> list[str]:
         main = list(MAIN)
         turn = number % len(main)
         chosen = [*main[turn:], *main[:turn]]
-        if number == 0:
+        if number == 0 and case is SATURATED:
             named = bool(self._only)
             chosen += WITHOUT if self._effort.ablation or named else ()
             chosen += ALONE if self._effort.alone or named else ()

@@ -32,23 +32,37 @@ def table(rows: Sequence[Row]) -> str:
     """The systems side by side, the other cases row by row, and the verdict."""
     lines: list[str] = []
     figures = Lookup(rows)
-    systems = list(dict.fromkeys(row.system for row in rows if row.case == CASE))
-    if systems:
+    cases = list(dict.fromkeys(row.case for row in rows if row.case.startswith(CASE)))
+    for case in cases:
+        systems = list(dict.fromkeys(row.system for row in rows if row.case == case))
         head = "".join(f"{name:>10}" for name, _, _ in _COLUMNS)
-        lines += [f"{CASE:18}{head}", *(_line(figures, name) for name in systems), ""]
+        lines += [f"{case:26}{head}", *(_line(figures, case, name) for name in systems), ""]
+        lines += [*(_each_round(rows, case, name) for name in systems if name == "weft"), ""]
     for row in rows:
-        if row.case not in {CASE, "program_latency"}:
+        if row.case not in {*cases, "program_latency"}:
             value = "-" if row.value is None else f"{row.value:,.3f}"
             lines.append(f"{row.case:18}{row.system:34}{row.metric:28}{value:>14}  {row.unit}")
     return "\n".join([*lines, *_verdicts(figures)])
 
 
-def _line(figures: Lookup, system: str) -> str:
+def _each_round(rows: Sequence[Row], case: str, system: str) -> str:
+    """The ratio of every round: a median alone does not say how far they lie apart."""
+    metric = "mean_program_latency_s_ratio_round_"
+    found = [
+        row.value
+        for row in rows
+        if (row.case, row.system) == (case, system) and row.metric.startswith(metric)
+    ]
+    shown = ", ".join(f"{value:.2f}" for value in found if value is not None)
+    return f"  {system}, mean of plain's in each round: {shown}"
+
+
+def _line(figures: Lookup, case: str, system: str) -> str:
     cells = []
     for _, metric, spec in _COLUMNS:
-        value = figures(CASE, system, metric)
+        value = figures(case, system, metric)
         cells.append(f"{'-' if value is None else format(value, spec):>10}")
-    return f"  {system:16}{''.join(cells)}"
+    return f"  {system:24}{''.join(cells)}"
 
 
 def _verdicts(figures: Lookup) -> list[str]:

@@ -69,37 +69,40 @@ def equal_outputs(one: Played, other: Played) -> float:
     return sum(mine[call] == theirs[call] for call in both) / len(both) if both else 0.0
 
 
-def round_rows(rounds: Sequence[Mapping[str, Played]]) -> list[Row]:
+def round_rows(case: str, rounds: Sequence[Mapping[str, Played]]) -> list[Row]:
     """Medians over the rounds of each system, and of its ratio to `plain` in the same round.
 
-    `_least` and `_most` are the extremes over the rounds of the ratios.
+    `_least` and `_most` are the extremes over the rounds of the ratios, `_round_1` and so on are
+    all of them.
     """
     rows: list[Row] = []
     for system in dict.fromkeys(name for one in rounds for name in one):
         own = [(figures(one[system]), one) for one in rounds if system in one]
         for metric, (_, unit) in own[0][0].items():
             values = [found[metric][0] for found, _ in own if metric in found]
-            rows.append(Row(CASE, system, metric, median(values), unit))
-        rows.append(Row(CASE, system, "rounds", len(own), "rounds"))
+            rows.append(Row(case, system, metric, median(values), unit))
+        rows.append(Row(case, system, "rounds", len(own), "rounds"))
         if system == REFERENCE:
             continue
         beside = [(found, one[system], one[REFERENCE]) for found, one in own if REFERENCE in one]
         equal = [equal_outputs(mine, plain) for _, mine, plain in beside]
         if not equal:
             continue
-        rows.append(Row(CASE, system, "outputs_equal", min(equal), "share of answers"))
+        rows.append(Row(case, system, "outputs_equal", min(equal), "share of answers"))
         for metric in _COMPARED:
             pairs = [(found[metric][0], figures(plain)[metric][0]) for found, _, plain in beside]
-            rows += _ratios(system, metric, [mine / plain for mine, plain in pairs])
+            rows += _ratios(case, system, metric, [mine / plain for mine, plain in pairs])
     return rows
 
 
-def _ratios(system: str, metric: str, ratios: Sequence[float]) -> list[Row]:
-    name = f"{metric}_ratio"
+def _ratios(case: str, system: str, metric: str, ratios: Sequence[float]) -> list[Row]:
+    name, unit = f"{metric}_ratio", f"x {REFERENCE}"
+    each = enumerate(ratios, 1)
     return [
-        Row(CASE, system, name, median(ratios), f"x {REFERENCE}"),
-        Row(CASE, system, f"{name}_least", min(ratios), f"x {REFERENCE}"),
-        Row(CASE, system, f"{name}_most", max(ratios), f"x {REFERENCE}"),
+        Row(case, system, name, median(ratios), unit),
+        Row(case, system, f"{name}_least", min(ratios), unit),
+        Row(case, system, f"{name}_most", max(ratios), unit),
+        *(Row(case, system, f"{name}_round_{number}", ratio, unit) for number, ratio in each),
     ]
 
 

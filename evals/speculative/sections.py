@@ -10,6 +10,7 @@ SECTIONS: Final = Sections(
     "speculative",
     (
         "local",
+        "spec_bench",
         "assisted",
         "caches",
         "lossless",

@@ -201,6 +201,7 @@ def test_events_and_timeline_are_those_of_every_run(
         (["--set", "mood"], "expected NAME=VALUE"),
         (["--budget", "20s"], "expected tokens such as 20000tok"),
         (["--budget", "0"], "expected tokens such as 20000tok"),
+        (["--path-tokens", "20s"], "expected tokens such as 20000tok"),
         (["--width", "0"], "greater than or equal to 1"),
         (["--top-p", "0"], "top_p must be above 0"),
         (["--api-key-env", "KEY"], "goes with --base-url"),

@@ -14,8 +14,8 @@ from evals.reasoning.equal_budget import Contender, Item, Result, Terms, compete
 from evals.reasoning.models.evaluation import BASELINE, contenders
 from evals.reasoning.models.expression import Unreadable, steps_of
 from evals.reasoning.models.tasks import Task, expression_key, solves
-from weft.core.fakes import FakeModel, Reply
-from weft.core.ports import Capabilities
+from weft.core.fakes import FakeModel, Reply, TokenModel, TokenReply
+from weft.core.ports import Capabilities, ModelClient
 from weft.reasoning.question import Question
 
 PROBLEM = Problem((5, 2, 4), 14)
@@ -61,7 +61,7 @@ def test_expressions_that_are_written_differently_are_one_vote() -> None:
     assert expression_key("Answer: none") is None
 
 
-def results(contender: Contender, model: FakeModel, options: Any) -> list[Result]:
+def results(contender: Contender, model: ModelClient, options: Any) -> list[Result]:
     items = [Item("one", Question("What?"), lambda _, key: key == "7")]
 
     async def main() -> list[Result]:
@@ -70,19 +70,57 @@ def results(contender: Contender, model: FakeModel, options: Any) -> list[Result
     return asyncio.run(main())
 
 
-def test_nobody_exceeds_what_everybody_gets() -> None:
-    terms = Terms(sample_tokens=20, width=4)
-    task = Task("any", (), lambda text, _: text[-1:] or None, lambda _, text: text.endswith("7"))
-    for contender in contenders(task)[:6]:
-        for options, most in (
-            (terms.equal_tokens(contender), 80),
-            (terms.equal_latency(contender), 80 if contender.parallel else 20),
-        ):
-            model = FakeModel([Reply("so " * 14 + "Answer: 7")], capabilities=Capabilities())
-            (found,) = results(contender, model, options)
-            assert found.thought is not None, contender
-            assert found.thought.counts.total_tokens <= most
-            assert found.any_right
+TASK = Task("any", (), lambda text, _: text[-1:] or None, lambda _, text: text.endswith("7"))
+TERMS = Terms(sample_tokens=20, width=4)
+
+
+@pytest.mark.parametrize("contender", contenders(TASK)[:6], ids=lambda c: c.system)
+def test_nobody_exceeds_what_everybody_gets(contender: Contender) -> None:
+    model = FakeModel([Reply("so " * 14 + "Answer: 7")], capabilities=Capabilities())
+    (found,) = results(contender, model, TERMS.equal_tokens(contender))
+    assert found.thought is not None
+    assert found.thought.counts.total_tokens <= 80
+    assert found.any_right
+
+
+COMPETING = [each for each in contenders(TASK) if each.system != "confidence"]
+"""Without the one that needs log probabilities, which no fake tells."""
+TOGETHER = [
+    Contender("hogwild", "hogwild"),
+    Contender("group_think", "group-think", {"thinkers": 4}),
+]
+
+
+@pytest.mark.parametrize("contender", [*COMPETING, *TOGETHER], ids=lambda c: c.system)
+def test_at_equal_latency_no_critical_path_is_longer(contender: Contender) -> None:
+    model = TokenModel(lambda *_: TokenReply("so " * 99))
+    (found,) = results(contender, model, TERMS.equal_latency(contender))
+    assert found.thought is not None, found.why
+    counts = found.thought.counts
+    assert 0 < counts.critical_path_tokens <= 20
+    assert found.thought.tree is not None
+    assert found.thought.tree.critical_path_tokens == counts.critical_path_tokens
+
+
+def test_at_equal_latency_what_runs_side_by_side_is_not_cut() -> None:
+    contender = Contender("majority", "sample", {"cancel_decided": False})
+    model = FakeModel([Reply("so " * 99)], capabilities=Capabilities())
+    (found,) = results(contender, model, TERMS.equal_latency(contender))
+    assert found.thought is not None
+    assert found.thought.counts.total_tokens == 4 * 20
+    assert found.thought.counts.critical_path_tokens == 20
+
+
+def test_who_asks_again_after_its_samples_has_shorter_ones() -> None:
+    graded = Contender("best_of_n", "best-of")
+    model = FakeModel([Reply("so " * 99)], capabilities=Capabilities())
+    (found,) = results(graded, model, TERMS.equal_latency(graded))
+    assert found.thought is not None
+    assert [sample.tokens for sample in found.thought.samples] == [10] * 4
+    scored = Contender("best_of_n", "best-of", {"scorer": lambda _, __: 1.0})
+    (found,) = results(scored, model, TERMS.equal_latency(scored))
+    assert found.thought is not None
+    assert [sample.tokens for sample in found.thought.samples] == [20] * 4
 
 
 def test_the_baseline_is_always_there() -> None:

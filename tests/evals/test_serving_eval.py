@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.serving.arrivals import arrivals
+from evals.serving.evaluation import CASES, FULL, SATURATED, UNSATURATED
 from evals.serving.failure import EvaluationError
 from evals.serving.known import computed_tokens, known_parts, new_tokens
 from evals.serving.lengths import API_ANSWER, CHAT_ANSWER, CHAT_PROMPT, TOOL_MS, TURNS
@@ -304,15 +305,24 @@ vllm:num_requests_waiting{engine="0"} 1
 def test_ratios_are_those_of_one_round():
     quick, _ = played([RACE, FAN])
     slow = replace(quick, record=replace(quick.record, done_s={"race": 10.5, "fan": 17.0}))
-    rows = round_rows([{"plain": slow, "weft": quick}, {"plain": quick, "weft": quick}])
+    both = [{"plain": slow, "weft": quick}, {"plain": quick, "weft": quick}]
+    rows = round_rows("agent_traffic", both)
     value = {(row.system, row.metric): row.value for row in rows}
     ratio = "mean_program_latency_s_ratio"
     assert value["weft", f"{ratio}_least"] == pytest.approx(6.5 / 13)
     assert value["weft", f"{ratio}_most"] == 1.0
     assert value["weft", ratio] == pytest.approx(0.75)
+    assert value["weft", f"{ratio}_round_1"] == pytest.approx(6.5 / 13)
+    assert value["weft", f"{ratio}_round_2"] == 1.0
     assert value["weft", "outputs_equal"] == 1.0
     assert value["plain", "rounds"] == 2
     assert ("plain", ratio) not in value
+
+
+def test_five_rounds_of_both_cases_are_of_record():
+    assert FULL.rounds == 5
+    assert [case.name for case in CASES] == ["agent_traffic", "agent_traffic_unsaturated"]
+    assert SATURATED.load > 2 > UNSATURATED.load
 
 
 def test_percentiles_lie_within_the_samples():
@@ -325,8 +335,14 @@ def test_the_table_and_the_plot_show_what_there_is(tmp_path):
     plain, _ = played(ALL, plain=True, cancel=False)
     weft, _ = played(ALL)
     rounds = [{"plain": plain, "weft": weft, "weft_no_cancel": plain}]
-    rows = [*round_rows(rounds), *latency_rows(rounds)]
+    rows = [
+        *round_rows(SATURATED.name, [*rounds, *rounds]),
+        *round_rows(UNSATURATED.name, [{"plain": weft, "weft": plain}]),
+        *latency_rows(rounds),
+    ]
     text = table(rows)
+    assert text.count("weft, mean of plain's in each round: 1.00, 1.00\n") == 1
+    assert "agent_traffic_unsaturated" in text
     assert "weft_no_cancel" in text
     assert "MISSED  agent_traffic weft mean_program_latency_s_ratio: 1.00 <= 0.70" in text
     assert "met     agent_traffic weft p99_program_latency_s_ratio" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,23 @@ def test_from_python(strategy: str, kind: str) -> None:
     assert thought.tree is not None
     assert thought.tree.state.ended
     json.dumps(thought.tree.as_json())
+
+
+@pytest.mark.parametrize("path_tokens", [40, 800])
+@each
+def test_the_critical_path_is_capped(strategy: str, kind: str, path_tokens: int) -> None:
+    asked = occasion(strategy)
+    options = ThinkOptions(**OPTIONS, path_tokens=path_tokens, settings=asked.settings)
+    too_short = suppress(ReasoningError)  # some cannot say anything in so few tokens
+    with too_short if path_tokens == 40 else nullcontext():
+        thought = weft.think_sync(
+            asked.question,
+            strategy=strategy,
+            model=MODELS[kind](strategy),
+            documents=asked.documents,
+            options=options,
+        )
+        assert 0 < thought.counts.critical_path_tokens <= path_tokens
 
 
 @each

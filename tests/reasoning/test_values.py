@@ -20,6 +20,7 @@ from weft.reasoning.thread.record import Fork, Segment, ThreadRecord, ThreadStat
     [
         {"width": 0},
         {"budget": 0},
+        {"path_tokens": 0},
         {"depth": -1},
         {"rounds": 0},
         {"max_tokens": 0},
@@ -38,6 +39,15 @@ def test_options_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
 def test_there_is_always_a_cap() -> None:
     assert ThinkOptions(width=2, max_tokens=10, rounds=3).cap == 60
     assert ThinkOptions(budget=7).cap == 7
+
+
+def test_the_answer_gets_at_most_half_of_the_budget_and_of_the_path() -> None:
+    assert ThinkOptions(budget=100, answer_tokens=80).kept == 50
+    assert ThinkOptions(budget=100, path_tokens=30, answer_tokens=80).kept == 15
+    assert ThinkOptions(answer_tokens=80).kept == ThinkOptions(answer_tokens=80).kept_of_path == 80
+    assert ThinkOptions().path_left(99) is None
+    assert ThinkOptions(path_tokens=30).path_left(20) == 10
+    assert ThinkOptions(path_tokens=30).path_left(40) == 0
 
 
 def test_settings_are_checked_by_name_and_type() -> None:

@@ -55,6 +55,7 @@ _thinking = st.fixed_dictionaries(
     optional={
         "width": st.integers(1, 9),
         "budget": st.integers(1, 9) | st.sampled_from(["20tok", "3 ktok"]),
+        "path_tokens": st.integers(1, 9) | st.just("2 ktok"),
         "depth": st.integers(0, 3),
         "rounds": st.integers(1, 9),
         "max_tokens": st.integers(1, 99),

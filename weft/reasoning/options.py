@@ -14,15 +14,18 @@ class ThinkOptions:
     """The caps of one thought, and how its tokens are drawn.
 
     `width`: threads or samples side by side, at most. `budget`: generated tokens in all, those of
-    cancelled threads included; None: `cap`. `depth` of forks inside forks, `rounds` of forking in
-    one thread, `max_tokens` of one thread or sample; `answer_tokens` of the budget are kept back
-    for the answer. `settings` are the strategy's own, which it checks.
+    cancelled threads included; None: `cap`. `path_tokens`: those on the critical path, a thread's
+    own and, at each fork, those of its longest child; None: no cap. `depth` of forks inside forks,
+    `rounds` of forking in one thread, `max_tokens` of one thread or sample; `answer_tokens` of the
+    budget, and of the path, are kept back for the answer. `settings` are the strategy's own, which
+    it checks.
 
     Raises: `ValueError` for what is out of range.
     """
 
     width: int = 8
     budget: int | None = None
+    path_tokens: int | None = None
     depth: int = 2
     rounds: int = 8
     max_tokens: int = 1024
@@ -36,8 +39,9 @@ class ThinkOptions:
         for name, least in _AT_LEAST.items():
             if (value := getattr(self, name)) < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}")
-        if self.budget is not None and self.budget < 1:
-            raise ValueError(f"budget must be at least 1 token, got {self.budget}")
+        for name in ("budget", "path_tokens"):
+            if (cap := getattr(self, name)) is not None and cap < 1:
+                raise ValueError(f"{name} must be at least 1 token, got {cap}")
         if not self.temperature >= 0:
             raise ValueError(f"temperature must not be negative, got {self.temperature}")
         if self.top_p is not None and not 0 < self.top_p <= 1:
@@ -47,3 +51,18 @@ class ThinkOptions:
     def cap(self) -> int:
         """The most tokens that may be generated: `budget`, or width * max_tokens * rounds."""
         return self.budget or self.width * self.max_tokens * self.rounds
+
+    @property
+    def kept(self) -> int:
+        """How many tokens are kept back for the answer: at most half of the budget and the path."""
+        return min(self.answer_tokens, self.cap // 2, self.kept_of_path)
+
+    @property
+    def kept_of_path(self) -> int:
+        """The same, where the budget does not matter."""
+        path = self.answer_tokens if self.path_tokens is None else self.path_tokens // 2
+        return min(self.answer_tokens, path)
+
+    def path_left(self, taken: int) -> int | None:
+        """How many tokens may follow `taken` ones on the critical path; None: no cap."""
+        return None if self.path_tokens is None else max(0, self.path_tokens - taken)

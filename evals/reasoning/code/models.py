@@ -1,11 +1,15 @@
-"""What a small real model makes of the exercises: S* around it, and what it could have chosen."""
+"""What a small real model makes of the exercises: a majority of its samples, and S* around it.
+
+`majority` is samples alone, none mended, and a vote by their outputs. `sstar` is S* as weft has it:
+its samples are mended by running them on the public tests, and inputs tell them apart.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Final
 
@@ -24,9 +28,12 @@ from weft.reasoning.think import run_thought
 MODEL: Final = "smollm2-135m-instruct"
 WIDTH: Final = 4
 _AT_ONCE: Final = 16
-_OPTIONS: Final = ThinkOptions(
-    width=WIDTH, max_tokens=200, settings={"debug": 0, "select": "majority"}
-)
+_SAMPLES: Final = ThinkOptions(width=WIDTH, max_tokens=200)
+OPTIONS: Final[Mapping[str, ThinkOptions]] = {
+    "majority": replace(_SAMPLES, settings={"debug": 0, "select": "majority"}),
+    "sstar": _SAMPLES,
+}
+"""By system. Without settings of its own a strategy does what its paper says."""
 
 
 async def measure(effort: Effort, sandbox: Sandbox) -> list[Row]:
@@ -42,18 +49,24 @@ async def measure(effort: Effort, sandbox: Sandbox) -> list[Row]:
         try:
             await model.capabilities()
             async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(_tried(model, exercise, sandbox)) for exercise in exercises
-                ]
+                tasks = {
+                    system: [
+                        group.create_task(tried(model, exercise, sandbox, options))
+                        for exercise in exercises
+                    ]
+                    for system, options in OPTIONS.items()
+                }
         except ModelError as error:
             return [Row(case, "", f"skipped: {error}", None, "")]
         except ExceptionGroup as errors:
             return [Row(case, "", f"failed: {errors.exceptions[0]}", None, "")]
-    return list(_rows(case, [task.result() for task in tasks]))
+    return list(
+        rows_of(case, {name: [task.result() for task in own] for name, own in tasks.items()})
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
+class Tried:
     """One exercise: how many samples hold a program, pass the public tests, are right."""
 
     programs: int
@@ -61,32 +74,39 @@ class _Tried:
     right: int
     chosen: bool
     tokens: int
+    requests: int
 
 
-async def _tried(model: ModelClient, exercise: Exercise, sandbox: Sandbox) -> _Tried:
+async def tried(
+    model: ModelClient, exercise: Exercise, sandbox: Sandbox, options: ThinkOptions
+) -> Tried:
+    """What comes of one exercise."""
     examiner = Examiner(exercise, sandbox)
-    thought = await run_thought(SStarStrategy(model, _OPTIONS, sandbox), examiner.question)
+    thought = await run_thought(SStarStrategy(model, options, sandbox), examiner.question)
     right = [await examiner.right(sample.text) for sample in thought.samples]
-    return _Tried(
+    return Tried(
         sum(bool(sample.text) for sample in thought.samples),
         sum(sample.score == 1.0 for sample in thought.samples),
         sum(right),
         await examiner.right(thought.answer),
         thought.counts.total_tokens,
+        thought.counts.requests,
     )
 
 
-def _rows(case: str, found: Sequence[_Tried]) -> Iterator[Row]:
-    number = len(found)
-    samples = WIDTH * number
-    yield Row(
-        case, "sample", "has_program", sum(each.programs for each in found) / samples, "share"
-    )
-    yield Row(
-        case, "sample", "passes_public", sum(each.passing for each in found) / samples, "share"
-    )
-    yield Row(case, "sample", "accuracy", sum(each.right for each in found) / samples, "share")
-    yield Row(case, "majority", "accuracy", sum(each.chosen for each in found) / number, "share")
-    yield Row(case, "oracle", "accuracy", sum(each.right > 0 for each in found) / number, "share")
-    yield Row(case, "majority", "tokens", sum(each.tokens for each in found) / number, "tokens")
-    yield Row(case, "", "exercises", number, "exercises")
+def rows_of(case: str, found: Mapping[str, Sequence[Tried]]) -> Iterator[Row]:
+    """Each system's samples and choices; the samples of `majority` are nothing but samples."""
+    for system, own in found.items():
+        number = len(own)
+        samples = WIDTH * number
+        shares = {
+            "accuracy": sum(each.chosen for each in own) / number,
+            "has_program": sum(each.programs for each in own) / samples,
+            "passes_public": sum(each.passing for each in own) / samples,
+            "sample_accuracy": sum(each.right for each in own) / samples,
+            "oracle": sum(each.right > 0 for each in own) / number,
+        }
+        yield from (Row(case, system, metric, value, "share") for metric, value in shares.items())
+        yield Row(case, system, "tokens", sum(each.tokens for each in own) / number, "tokens")
+        yield Row(case, system, "requests", sum(each.requests for each in own) / number, "calls")
+        yield Row(case, system, "exercises", number, "exercises")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any, Final, Protocol
 
 from evals.engine.rows import Row
+from evals.intervals import share_interval
 from evals.reasoning.countdown.problem import Problem, verified
 from evals.reasoning.countdown.trace import Node, reached, steps_in
+from weft.core.errors import ReasoningError
 from weft.core.ports import Capabilities, ModelClient, ModelEvent, ModelRequest, Tokenizing
 from weft.core.values import Completion, Message
 from weft.reasoning.options import ThinkOptions
@@ -20,7 +23,7 @@ from weft.reasoning.think import run_thought
 from weft.reasoning.thought import Counts
 from weft.reasoning.thread.record import ThreadRecord
 
-SIDE_BY_SIDE: Final = 32
+SIDE_BY_SIDE: Final = 128
 
 
 class TokenClient(ModelClient, Tokenizing, Protocol):
@@ -60,7 +63,7 @@ async def solve_all(
     """The problems in order, `SIDE_BY_SIDE` of them at a time, with APR's published messages.
 
     `condition` stands before each. A model that never spawns runs through the same code: so does
-    the sequential twin.
+    the sequential twin. A problem to which no answer comes is not solved.
     """
     gate = asyncio.Semaphore(SIDE_BY_SIDE)
     options = thinking(settings, seed)
@@ -69,7 +72,11 @@ async def solve_all(
         async with gate:
             watched = _Watched(model)
             question = Question(condition + Node.root(problem).opening)
-            thought = await run_thought(make(watched, options), question)
+            try:
+                thought = await run_thought(make(watched, options), question)
+            except ReasoningError as error:
+                print(f"{problem}: {error}", file=sys.stderr, flush=True)
+                return Solved(problem, (), False, Counts(), watched.longest, True)
         return Solved(
             problem,
             tuple(steps_in(thought.answer)),
@@ -113,7 +120,7 @@ def rows_of(case: str, system: str, solved: Sequence[Solved]) -> list[Row]:
     """Accuracy in percent, and means over the problems."""
     counts = [one.counts for one in solved]
     return [
-        Row(case, system, "accuracy", 100 * mean(one.right for one in solved), "%"),
+        *share_rows(case, system, "accuracy", [one.right for one in solved]),
         Row(case, system, "reached", 100 * mean(one.reached for one in solved), "%"),
         Row(case, system, "claimed", 100 * mean(bool(one.steps) for one in solved), "%"),
         Row(case, system, "cut_off", 100 * mean(one.cut_off for one in solved), "%"),
@@ -128,6 +135,16 @@ def rows_of(case: str, system: str, solved: Sequence[Solved]) -> list[Row]:
         Row(case, system, "calls", mean(c.requests for c in counts), "calls"),
         Row(case, system, "children", mean(c.threads - 1 for c in counts), "threads"),
         Row(case, system, "longest_context", mean(one.longest for one in solved), "tokens"),
+    ]
+
+
+def share_rows(case: str, system: str, metric: str, right: Sequence[bool]) -> list[Row]:
+    """How many of `right` are, in percent, and its 95 % interval."""
+    low, high = share_interval(right)
+    return [
+        Row(case, system, metric, 100 * mean(right), "%"),
+        Row(case, system, f"{metric}_low", 100 * low, "%"),
+        Row(case, system, f"{metric}_high", 100 * high, "%"),
     ]
 
 

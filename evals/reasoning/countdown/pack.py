@@ -1,17 +1,22 @@
 """`python -m evals.reasoning.countdown.pack TRAINED FOLDER`: a trained model as it is kept.
 
-In half precision, with its tokenizer and what it was trained on, without the optimizer's state.
+In half precision, with its tokenizer and what it was trained on, without the optimizer's state. The
+problems that it drew go into the training record beside the folder.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from transformers import LlamaForCausalLM
 
+from evals.reasoning.countdown.training_record import RECORD, TrainedRun, TrainingRecord
 from evals.reasoning.countdown.vocabulary import compact_tokenizer
 
 
@@ -23,6 +28,18 @@ def pack(trained: Path, folder: Path) -> None:
     shutil.copyfile(trained / "training.json", folder / "training.json")
     for file in folder.iterdir():
         file.chmod(0o644)
+    note_training(folder)
+
+
+def note_training(folder: Path) -> None:
+    """Put what the model in `folder` was trained on into the record that lies beside `folder`."""
+    drawn = json.loads((folder / "training.json").read_text("utf-8"))["drawn"]
+    weights = (folder / "model.safetensors").read_bytes()
+    run = TrainedRun(**{**drawn, "held_out": tuple(drawn["held_out"])})
+    run = replace(run, name=folder.name, sha256=hashlib.sha256(weights).hexdigest())
+    path = folder.parent / RECORD.name
+    record = TrainingRecord.read(path) if path.is_file() else TrainingRecord(())
+    record.with_run(run).write(path)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import Final
@@ -44,6 +45,11 @@ def results(a: int, b: int) -> Iterator[tuple[str, int]]:
 
 def solvable(numbers: Numbers, target: int) -> bool:
     """Whether any steps lead from `numbers` to `target`."""
+    return _solvable(tuple(sorted(numbers)), target)
+
+
+@lru_cache(maxsize=1 << 17)
+def _solvable(numbers: Numbers, target: int) -> bool:
     if len(numbers) == 1:
         return numbers[0] == target
     for i, j in combinations(range(len(numbers)), 2):

@@ -24,6 +24,7 @@ Draws = Callable[[Node], random.Random]
 
 SMALL: Final = Range(3, 20, 50)
 """Problems whose arithmetic a small model learns on one core."""
+DEVELOPMENT_PROBLEMS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,11 @@ def token_budget(tokens: int) -> str:
     return f"Token Budget: {tokens} "
 
 
-def unseen_problems(count: int = 300) -> list[Problem]:
-    """Problems for tests, of which none is in what `training_texts` is to draw."""
+def development_problems(count: int = DEVELOPMENT_PROBLEMS) -> list[Problem]:
+    """Problems that no shipped model was trained on, and on which its conditions were chosen.
+
+    Not for the final test: see `training_record.unseen_problems`.
+    """
     return list(problems(20, count, SMALL))
 
 

@@ -20,13 +20,15 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from evals.reasoning.countdown.sequences import Material, Recipe, training_texts, unseen_problems
+from evals.reasoning.countdown.sequences import Material, Recipe, training_texts
+from evals.reasoning.countdown.training_record import HELD_OUT as HELD_OUT_SETS
+from evals.reasoning.countdown.training_record import TrainedRun, held_out_keys
 from evals.reasoning.countdown.vocabulary import compact_tokenizer
 
 POOL_PROBLEMS: Final = 200
 """Problems whose strings are sorted by length together, so that a batch has little padding."""
 RECIPE: Final = Recipe()
-HELD_OUT: Final = frozenset(problem.key for problem in unseen_problems())
+HELD_OUT: Final = held_out_keys(HELD_OUT_SETS)
 """What is never trained on."""
 IGNORED: Final = -100
 PERIODS: Final = (2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0)
@@ -147,7 +149,12 @@ class Training:
     def _save(self) -> None:
         self.model.save_pretrained(self.out)
         self.tokenizer.save_pretrained(self.out)
-        about = {"plan": asdict(self.plan), "recipe": asdict(RECIPE), "position": asdict(self.at)}
+        about = {
+            "plan": asdict(self.plan),
+            "recipe": asdict(RECIPE),
+            "position": asdict(self.at),
+            "drawn": asdict(trained_run(self.plan, self.at)),
+        }
         (self.out / "training.json").write_text(json.dumps(about, indent=1) + "\n")
         state = {
             "model": self.model.state_dict(),
@@ -213,13 +220,31 @@ def lay_out_numbers(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast)
         model.get_input_embeddings().weight[ids, : circles.shape[1]] = 0.05 * circles
 
 
+def pool_seed(plan: Plan, index: int) -> int:
+    """The seed of the index-th pool of problems."""
+    return plan.seed * 1_000_000 + index + 1
+
+
+def trained_run(plan: Plan, at: Position) -> TrainedRun:
+    """What a run has drawn so far, for the record beside the weights."""
+    return TrainedRun(
+        name=plan.material,
+        material=plan.material,
+        tokens=at.tokens,
+        first_seed=pool_seed(plan, 0),
+        last_seed=pool_seed(plan, at.pool - 1),
+        problems_per_seed=POOL_PROBLEMS,
+        held_out=tuple(HELD_OUT_SETS),
+    )
+
+
 def pool(plan: Plan, index: int, tokenizer: PreTrainedTokenizerFast) -> Iterator[list[list[int]]]:
     """The batches of the index-th pool of problems: ids with `<s>` and `</s>`, window at most."""
 
     def length(text: str) -> int:
         return len(tokenizer(text).input_ids) + 1
 
-    seed = plan.seed * 1_000_000 + index + 1
+    seed = pool_seed(plan, index)
     texts = training_texts(plan.material, RECIPE, seed, POOL_PROBLEMS, HELD_OUT, length)
     encoded = tokenizer(list(texts)).input_ids
     rows = sorted(((*ids, tokenizer.eos_token_id)[: plan.window] for ids in encoded), key=len)

@@ -35,10 +35,10 @@ def contenders(task: Task) -> list[Contender]:
     if task.verify is not None:
         scorer = {"scorer": task.score}
         ends = {"stable": 0, "verify": task.verify}
-        verified = [Contender("backtrack_verified", "backtrack", {**read, **ends}, False)]
+        verified = [Contender("backtrack_verified", "backtrack", {**read, **ends})]
     whole = {**read, "cancel_decided": False}
     plain = [
-        Contender("direct", "direct", {**read, "instruction": INSTRUCTION}, parallel=False),
+        Contender("direct", "direct", {**read, "instruction": INSTRUCTION}),
         Contender(BASELINE, "best-of", {**read, **scorer}),
         *verified,
         Contender("majority", "sample", whole),
@@ -48,7 +48,7 @@ def contenders(task: Task) -> list[Contender]:
         Contender("short3", "sample", {**read, "sampler": "short"}),
         Contender("confidence", "sample", {**read, "selector": "confidence", "window": 64}),
         Contender("synthesis", "sample", {**read, "selector": "synthesis"}),
-        Contender("backtrack", "backtrack", {**read, "stable": 0}, parallel=False),
+        Contender("backtrack", "backtrack", {**read, "stable": 0}),
     ]
     return plain + [Contender(name, name) for name in _PROTOCOLS if name in STRATEGIES]
 
@@ -98,13 +98,16 @@ async def _task(
 async def measured(
     model: ModelClient, served: Served, task: Task, contender: Contender, terms: Terms
 ) -> list[Row]:
-    """One contender, at equal tokens and, where that is something else, at equal latency."""
-    tokens, latency = terms.equal_tokens(contender), terms.equal_latency(contender)
-    found = [result async for result in compete(model, contender, task.items, tokens)]
-    rows = _rows(f"{task.name}_equal_tokens_{served.name}", contender.system, found)
-    if latency != tokens:
-        found = [result async for result in compete(model, contender, task.items, latency)]
-    return rows + _rows(f"{task.name}_equal_latency_{served.name}", contender.system, found)
+    """One contender, at equal tokens and at equal latency."""
+    both = {
+        "equal_tokens": terms.equal_tokens(contender),
+        "equal_latency": terms.equal_latency(contender),
+    }
+    rows: list[Row] = []
+    for cost, options in both.items():
+        found = [result async for result in compete(model, contender, task.items, options)]
+        rows += _rows(f"{task.name}_{cost}_{served.name}", contender.system, found)
+    return rows
 
 
 def _rows(case: str, system: str, results: Sequence[Result]) -> list[Row]:

@@ -8,16 +8,19 @@ import pytest
 
 pytest.importorskip("torch", reason="the local engine needs weft[local]")
 
-from evals.engine.rows import Lookup, Row
+from evals.engine.rows import Lookup
 from evals.planning.effort import QUICK
 from evals.reasoning import apr
-from evals.reasoning.countdown.measuring import thinking
-from evals.reasoning.countdown.sequences import unseen_problems
+from evals.reasoning.countdown.measuring import Solved, solve_all, thinking
+from evals.reasoning.countdown.problem import Problem
+from evals.reasoning.countdown.sequences import development_problems
 from evals.reasoning.countdown.trace import Node
+from weft.core.errors import ModelRequestError
+from weft.core.fakes import TokenModel, TokenReply
 from weft.reasoning.protocols.apr import make
 from weft.reasoning.question import Question
 from weft.reasoning.think import run_thought
-from weft.reasoning.thought import Thought
+from weft.reasoning.thought import Counts, Thought
 from weft.reasoning.thread.record import ThreadState
 
 
@@ -29,7 +32,7 @@ def think(children: int) -> list[Thought]:
                 group.create_task(
                     run_thought(make(model, options), Question(Node.root(problem).opening))
                 )
-                for problem in unseen_problems(6)
+                for problem in development_problems(6)
             ]
         return [task.result() for task in tasks]
 
@@ -52,15 +55,44 @@ def test_a_trained_model_spawns_as_it_is_told_and_reads_what_comes_back() -> Non
     assert not all(results)
 
 
-def test_the_twins_are_compared_at_their_best() -> None:
-    rows = [
-        Row(apr.CASE, name, "accuracy", 10.0 if system.kind == "apr" else 7.0, "%")
-        for name, system in apr.SYSTEMS.items()
-    ]
-    rows.append(Row(apr.CASE, "sos_budget_192", "accuracy", 9.0, "%"))
-    figures = Lookup(apr.compared(Lookup(rows)))
-    assert figures(apr.CASE, "apr", "points_over_twin") == 3.0
-    assert figures(apr.CASE, "apr", "points_over_best_twin") == 1.0
+def solved(right: str, longest: int = 100) -> list[Solved]:
+    """Outcomes of as many problems; "1" is a right one."""
+    problem = Problem((5, 2, 4), 14)
+    steps = {"1": ("5*2=10", "10+4=14"), "0": ()}
+    return [Solved(problem, steps[one], one == "1", Counts(), longest, False) for one in right]
+
+
+def test_the_twins_are_compared_problem_by_problem() -> None:
+    nothing = solved("0" * 8)
+    outcomes = dict.fromkeys(apr.SYSTEMS, nothing)
+    outcomes |= {
+        "apr": solved("11110000"),
+        "apr_children_3": solved("11111100"),
+        "sos": solved("01111000", longest=200),
+        "sos_budget_320": solved("11111000"),
+    }
+    figures = Lookup(apr.case_rows(apr.CASE, outcomes))
+    assert figures(apr.CASE, "apr", "points_over_twin") == 0.0
+    assert figures(apr.CASE, "apr_children_3", "points_over_twin") == 25.0
+    assert figures(apr.CASE, "apr_children_3", "points_over_best_twin") == 12.5
+    low, high = (
+        figures(apr.CASE, "apr_children_3", f"points_over_best_twin_{end}") or 0.0
+        for end in ("low", "high")
+    )
+    assert low < 0 < 12.5 < high
+    assert figures(apr.CASE, "sos", "accuracy_within_192") == 0.0
+    assert figures(apr.CASE, "sos", "accuracy_low") == pytest.approx(21.5, abs=0.1)
+    assert figures(apr.CASE, "", "problems") == 8
+
+
+def test_a_problem_without_an_answer_is_not_solved(capsys: pytest.CaptureFixture[str]) -> None:
+    def never(*_: object) -> TokenReply:
+        return TokenReply(error=ModelRequestError("no words for it"))
+
+    (one,) = asyncio.run(solve_all(TokenModel(never), [Problem((5, 2, 4), 14)], {}))
+    assert not one.right
+    assert one.cut_off
+    assert "no words for it" in capsys.readouterr().err
 
 
 def test_without_weights_the_section_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

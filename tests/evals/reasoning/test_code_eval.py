@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from evals.reasoning import code
 from evals.reasoning.code import table
 from evals.reasoning.code.coder import Coder, Skill
 from evals.reasoning.code.exercises import EXERCISES, Exercise
+from evals.reasoning.code.models import OPTIONS, Tried, rows_of, tried
 from evals.reasoning.code.selecting import Choosing, Examiner
 from tests.reasoning.code.protected import needs_protection
+from weft.core.fakes import FakeModel
 from weft.core.ports import ModelRequest
 from weft.reasoning.code.problem import problem_of
 from weft.reasoning.code.prompts import judge_messages
@@ -97,6 +100,46 @@ def test_a_sound_judge_finds_the_one_right_program() -> None:
         return thought.why
 
     assert "1 of 1 pairs won" in asyncio.run(main())
+
+
+def real(system: str, programs: Sequence[str], exercise: Exercise) -> Tried:
+    """What `system` makes of a model that writes `programs` and judges soundly."""
+    coder = Coder(exercise, Skill(1.0, judge=1.0), 0)
+    left = list(programs)
+
+    def answer(request: ModelRequest) -> str:
+        return f"```python\n{left.pop(0)}\n```" if left else coder.answer(request)
+
+    model = FakeModel(answer)
+    return asyncio.run(tried(model, exercise, Sandbox(), OPTIONS[system]))
+
+
+@needs_protection
+def test_what_is_called_s_star_mends_its_samples_and_the_majority_does_not() -> None:
+    exercise = next(each for each in EXERCISES if each.name == "rotate")
+    broken = f"def {exercise.name}(*_):\n    return None\n"
+    assert real("majority", [broken] * 4, exercise).requests == 4
+    mended = real("sstar", [*[broken] * 4, *[exercise.right] * 4], exercise)
+    assert mended.requests == 8
+    assert mended.right == mended.passing == 4
+
+
+@needs_protection
+def test_what_is_called_s_star_tells_programs_apart_by_inputs() -> None:
+    exercise = next(each for each in EXERCISES if each.name == "rotate")
+    programs = [exercise.wrong[2]] * 3 + [exercise.right]
+    assert not real("majority", programs, exercise).chosen
+    chosen = real("sstar", programs, exercise)
+    assert chosen.chosen
+    assert chosen.requests > 4
+
+
+def test_rows_say_what_each_system_wrote_and_chose() -> None:
+    one, other = Tried(4, 4, 1, True, 90, 9), Tried(2, 0, 0, False, 10, 4)
+    found = {(row.system, row.metric): row.value for row in rows_of("m", {"sstar": [one, other]})}
+    assert found["sstar", "accuracy"] == found["sstar", "oracle"] == 0.5
+    assert found["sstar", "sample_accuracy"] == 1 / 8
+    assert found["sstar", "requests"] == 6.5
 
 
 def test_the_table_shows_every_way_to_choose_and_the_model() -> None:

@@ -17,10 +17,11 @@ pytest.importorskip("torch", reason="the decoders need weft[local]")
 
 from evals.engine.rows import Lookup, Row
 from evals.planning.effort import Skipped
-from evals.speculative import caches, local, sizes
+from evals.speculative import caches, local, sizes, spec_bench
 from evals.speculative.beside import REASONS, beside
 from evals.speculative.cases import AGENTS, CASES
 from evals.speculative.cases.prompt import Prompt
+from evals.speculative.cases.specbench import TASKS
 from evals.speculative.figures import PLAIN, method_rows, plain_rows
 from evals.speculative.looping import distinct, repeated
 from evals.speculative.replay import replayed
@@ -236,6 +237,27 @@ def test_decoders_are_measured_beside_plain_decoding(tiny_path: Path) -> None:
     assert [row for row in rows if row.system == "medusa" and row.metric.startswith("skipped")]
     assert "lookup" in local.table(rows)
     assert "skipped" in local.table(rows)
+
+
+def test_every_decoder_is_in_the_table_of_spec_bench_or_said_to_be_missing(tiny_path: Path) -> None:
+    asked = {
+        task: [Prompt(f"{task}-{n}", (Message("user", f"{task} {n}"),)) for n in range(2)]
+        for task in TASKS[:2]
+    }
+    extent = spec_bench.Extent(2, 1, 6)
+    rows = asyncio.run(spec_bench.measured(tiny_path, asked, list(systems()), extent))
+    figures = Lookup(rows)
+    missing = {row.system for row in rows if row.metric.startswith("skipped: ")}
+    for name in NAMES:
+        cases = [*asked, spec_bench.TOTAL]
+        there = [figures(case, name, "tokens_per_target_forward") for case in cases]
+        assert (None in there) == (name in missing), name
+    assert figures("mt_bench", "lookup", "prompts") == 2
+    assert figures(spec_bench.TOTAL, "lookup", "prompts") == 4
+    assert figures(spec_bench.TOTAL, "self_draft", "prompts") == 2
+    assert figures(spec_bench.TOTAL, "lookup", "identical_outputs") == 1.0
+    assert len({(row.case, row.system, row.metric) for row in rows}) == len(rows)
+    assert all(name in spec_bench.table(rows) for name in NAMES)
 
 
 def test_accepted_lengths_stand_beside_the_published_ones_with_a_reason() -> None:

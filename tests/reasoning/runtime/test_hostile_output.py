@@ -59,6 +59,7 @@ options = st.builds(
     ThinkOptions,
     width=st.integers(1, 5),
     budget=st.one_of(st.none(), st.integers(1, 400), st.integers(400, 4000)),
+    path_tokens=st.one_of(st.none(), st.integers(1, 400)),
     depth=st.integers(0, 3),
     rounds=st.integers(1, 4),
     max_tokens=st.one_of(st.integers(1, 60), st.integers(60, 300)),
@@ -143,6 +144,7 @@ def test_whatever_a_model_writes(
     assert len({record.id for record in found}) == counts.threads
     assert sum(record.generated_tokens for record in found) == counts.total_tokens
     assert counts.critical_path_tokens == tree.critical_path_tokens <= counts.total_tokens
+    assert caps.path_tokens is None or counts.critical_path_tokens <= caps.path_tokens
     for record in found:
         check(record, caps)
     assert counts.depth <= caps.depth

@@ -77,6 +77,10 @@ def think(
         str | None,
         typer.Option(metavar="TOKENS", help="At most so much generated text, such as 20000tok."),
     ] = None,
+    path_tokens: Annotated[
+        str | None,
+        typer.Option(metavar="TOKENS", help="At most so much generated text in any chain of it."),
+    ] = None,
     depth: Annotated[int, typer.Option(metavar="N", help="How deep forks may nest.", min=0)] = 2,
     rounds: Annotated[
         int, typer.Option(metavar="N", help="How often a thread may fork.", min=1)
@@ -149,6 +153,7 @@ def think(
     given: dict[str, Any] = {
         "width": width,
         "budget": None if budget is None else token_count(budget),
+        "path_tokens": None if path_tokens is None else token_count(path_tokens),
         "depth": depth,
         "rounds": rounds,
         "max_tokens": max_tokens,

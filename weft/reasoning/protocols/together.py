@@ -189,9 +189,10 @@ class TogetherStrategy:
     @property
     def _share(self) -> int:
         """How many tokens a worker may write; the rest of the budget is for the answer."""
-        cap = self._options.cap
-        kept = min(self._options.answer_tokens, cap // 2)
-        return min(self._options.max_tokens, max(1, (cap - kept) // self._count))
+        options = self._options
+        share = max(1, (options.cap - options.kept) // self._count)
+        path_left = options.path_left(options.kept)
+        return min(options.max_tokens, share if path_left is None else min(share, path_left))
 
     async def _answer(
         self, root: Asking, question: Question, workers: Sequence[_Worker]

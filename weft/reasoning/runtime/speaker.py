@@ -89,15 +89,24 @@ class Speaker:
 
     def grant(self, most: int | None = None) -> int:
         """How many tokens the model may write next; 0: none."""
-        limits = (self._thread.limit - self._thread.generated, self.room, most)
+        kept = self._tree.options.kept_of_path
+        limits = (self._thread.limit - self._thread.generated, self.room, most, self._path(kept))
         return self._purse.reserve(min(limit for limit in limits if limit is not None))
 
     def grant_final(self) -> int:
         """How many tokens there are for the root's answer, which some were kept for."""
         window = self._tree.window
         left = None if window is None else window - len(self._thread.context)
-        wanted = self._tree.options.answer_tokens
-        return self._purse.reserve(wanted if left is None else min(wanted, left), final=True)
+        limits = (self._tree.options.answer_tokens, left, self._path())
+        wanted = min(limit for limit in limits if limit is not None)
+        return self._purse.reserve(wanted, final=True)
+
+    def _path(self, kept: int = 0) -> int | None:
+        """How many tokens, but for the `kept` ones, the critical path has left for the thread."""
+        options = self._tree.options
+        if options.path_tokens is None:
+            return None
+        return options.path_left(self._thread.path_tokens + kept)
 
     async def say(
         self,

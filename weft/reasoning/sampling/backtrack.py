@@ -127,7 +127,9 @@ class BacktrackStrategy:
         capabilities = await self._model.capabilities()
         going_on = _GoingOn(self._model, capabilities.continuation)
         for number in range(1, self._split.serial + 1):
-            wanted = min(self._options.max_tokens, share - chain.tokens, thread.tokens_left)
+            limits = (self._options.max_tokens, share - chain.tokens, thread.tokens_left)
+            path_left = thread.path_left
+            wanted = min(limits if path_left is None else (*limits, path_left))
             if wanted < _LEAST_TOKENS:
                 chain.why = "the budget is spent"
                 return
@@ -246,13 +248,14 @@ def _shape(options: ThinkOptions, settings: dict[str, Any]) -> Split:
     if chains:
         parallel = min(chains, options.width)
         return Split(parallel, options.rounds, 0.0, options.cap, options.cap, "as it was set")
+    longest = options.rounds * options.max_tokens
     try:
         found = split(
             settings["p"],
             settings["q"],
             costs,
             max(options.cap, options.max_tokens),
-            latency=options.rounds * options.max_tokens,
+            latency=min(longest, options.path_tokens or longest),
             width=options.width,
             eps=settings["eps"],
         )

@@ -23,8 +23,8 @@ from weft.reasoning.sampling.samplers import sampler_maker
 from weft.reasoning.selection.ballots import ballots, elect
 from weft.reasoning.selection.grouping import grouped
 from weft.reasoning.selection.selector import Selected
-from weft.reasoning.selection.selectors import ASKING, Needs, make_selector
 from weft.reasoning.selection.selectors import DEFAULTS as SELECTOR_DEFAULTS
+from weft.reasoning.selection.selectors import Needs, asks_model, make_selector
 from weft.reasoning.selection.vote import tally
 from weft.reasoning.settings import read_settings
 from weft.reasoning.thought import Sample, Thought
@@ -112,14 +112,14 @@ class SampleStrategy:
         capabilities = await self._model.capabilities()
         read = self._read if question.schema is None or settings["answer"] else schema_key
         confident = sampler.confidence is not None or settings["selector"] == "confidence"
-        asks = settings["selector"] in ASKING or settings["group"] == "model"
+        asks = asks_model(settings["selector"], settings["scorer"]) or settings["group"] == "model"
         instruction = settings["instruction"]
         return Order(
             question_messages(question, INSTRUCTION if instruction is None else instruction),
             read,
             options.width,
             options.max_tokens,
-            keep=min(options.answer_tokens, options.cap // 2) if asks else 0,
+            keep=options.kept if asks else 0,
             schema=question.schema,
             measure=settings["measure"] if confident else None,
             window=settings["window"],

@@ -43,8 +43,8 @@ _SELECTORS: Final[Mapping[str, Callable[[Needs], Selector]]] = {
     "pairwise": lambda _: Pairwise(ModelJudge()),
     "synthesis": lambda needs: Synthesis(needs.options.answer_tokens, needs.read),
 }
-ASKING: Final = frozenset(("best", "best-weighted", "pairwise", "synthesis"))
-"""Those that ask the model, for which tokens are kept back."""
+_SCORING: Final = frozenset(("best", "best-weighted"))
+_ASKING: Final = frozenset(("pairwise", "synthesis"))
 
 
 def make_selector(given: object, needs: Needs) -> Selector:
@@ -62,6 +62,12 @@ def make_selector(given: object, needs: Needs) -> Selector:
     raise BuildError(
         f"there is no selector {given!r}", hint=f"{meant}there are: {', '.join(_SELECTORS)}"
     )
+
+
+def asks_model(selector: object, scorer: object) -> bool:
+    """Whether a selector asks the model, so that tokens must be kept back for it."""
+    grades = selector in _SCORING and isinstance(make_scorer(scorer), ModelScorer)
+    return grades or selector in _ASKING
 
 
 def make_scorer(given: object) -> Scorer:

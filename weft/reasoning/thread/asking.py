@@ -10,6 +10,7 @@ import zlib
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from weft.core.events import Outcome
@@ -87,8 +88,11 @@ class Asking:
         key: str = "",
         depth: int = 0,
         context: NodeContext | None = None,
+        before: Callable[[], int] = int,
     ) -> None:
         self._tree = tree
+        self._before = before
+        self._granted = 0
         self._role = role
         self._key = key
         self._depth = depth
@@ -132,12 +136,25 @@ class Asking:
     @property
     def kept(self) -> int:
         """How many tokens a strategy should leave for its answer: at most half of all."""
-        return min(self._tree.options.answer_tokens, self._tree.options.cap // 2)
+        return self._tree.options.kept
 
     @property
     def tokens_left(self) -> int:
         """How many tokens are left in the purse of all threads."""
         return self._tree.allowance.left
+
+    @property
+    def path_left(self) -> int | None:
+        """How many tokens this thread may add to the critical path now; None: no cap."""
+        options = self._tree.options
+        if options.path_tokens is None:
+            return None
+        return options.path_left(self._path_tokens() + self._granted)
+
+    def _path_tokens(self, parts: int | None = None) -> int:
+        """The critical path from the beginning of the thought to here, or to the first `parts`."""
+        own = ThreadRecord("", segments=tuple(map(_recorded, self._parts[:parts])))
+        return self._before() + own.critical_path_tokens
 
     async def measure(self, text: str) -> int:
         """How many tokens `text` has, or rather more. Raises: `ModelError`."""
@@ -159,16 +176,19 @@ class Asking:
         """What the model answers to `messages`, asked in the node `name` of this thread.
 
         At most `max_tokens` (None: those of the options), and none of the last `keep` tokens in
-        the purse. A `schema` is left out where the model cannot be held to one. `amend` may change
-        the request, `watch` is told of each piece of the answer. `lead` is what the answer begins
-        with, and part of it, where the model can be made to go on with it.
+        the purse or on the critical path. A `schema` is left out where the model cannot be held to
+        one. `amend` may change the request, `watch` is told of each piece of the answer. `lead` is
+        what the answer begins with, and part of it, where the model can be made to go on with it.
         """
         tree = self._tree
         wanted = tree.options.max_tokens if max_tokens is None else max_tokens
-        granted = tree.allowance.reserve(max(0, min(wanted, self.tokens_left - keep)))
+        path_left = self.path_left
+        longest = wanted if path_left is None else path_left - keep
+        granted = tree.allowance.reserve(max(0, min(wanted, longest, self.tokens_left - keep)))
         if granted < 1:
             return Said("", "refused", 0, "no tokens are left for it")
         call: ChatCall | None = None
+        self._granted += granted
         try:
             prompt = await self._prompt(tuple(messages), lead)
             request = self._request(name, prompt, schema, temperature, granted)
@@ -180,6 +200,7 @@ class Asking:
             outcome = await self._node(name, call.work)
             answer = said(outcome, call.spent, prompt.lead)
         finally:
+            self._granted -= granted
             tree.allowance.settle(granted, 0 if call is None else min(granted, call.spent.tokens))
             if call is not None:
                 self._note(name, call)
@@ -214,13 +235,17 @@ class Asking:
 
     def branch(self, keys: Sequence[str], *, role: str = "thread") -> tuple[Asking, ...]:
         """The threads of a fork whose nodes the caller appends, awaits and may cancel by itself."""
-        threads = tuple(Asking(self._tree, role, key, self._depth + 1) for key in keys)
+        before = partial(self._path_tokens, len(self._parts))
+        threads = tuple(
+            Asking(self._tree, role, key, self._depth + 1, before=before) for key in keys
+        )
         self._parts.append(threads)
         return threads
 
     def aside(self, key: str, *, role: str = "thread") -> Asking:
         """A thread that asks beside this one, in the same node; it lengthens nobody's path."""
-        thread = Asking(self._tree, role, key, self._depth + 1, self._context)
+        before = partial(self._path_tokens, len(self._parts))
+        thread = Asking(self._tree, role, key, self._depth + 1, self._context, before)
         thread._end(ThreadState.DONE, "")
         self._parts.append(thread)
         return thread

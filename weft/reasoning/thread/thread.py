@@ -34,10 +34,11 @@ class Thread:
     """What a grammar sees of a thread, and the runtime keeps of it. Grammars change only `memory`.
 
     `depth` is 0 for the root. `generated` counts the tokens that the model wrote in it, of at most
-    `limit`, and `born` those of its parent when it began. `rounds` counts the forks that were made
-    in it, `refused` those that were not, `mended` how often it was mended. `room`: tokens that the
-    window has left for a join; None: no limit. `open`: children that are not joined yet.
-    `cut`: the latest that it wrote ends where its tokens were spent.
+    `limit`, and `born` those of its parent when it began; `before` is the critical path up to its
+    beginning. `rounds` counts the forks that were made in it, `refused` those that were not,
+    `mended` how often it was mended. `room`: tokens that the window has left for a join; None: no
+    limit. `open`: children that are not joined yet. `cut`: the latest that it wrote ends where its
+    tokens were spent.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Thread:
         self.open: list[Thread] = []
         self.generated = 0
         self.born = 0
+        self.before = 0
         self.rounds = 0
         self.refused = 0
         self.mended = 0
@@ -70,6 +72,7 @@ class Thread:
         self._header = Context(())
         self._marks = marks or Marks((), {})
         self._log: list[Segment | _Joined] = []
+        self._path = 0
 
     @property
     def key(self) -> str:
@@ -114,6 +117,16 @@ class Thread:
         )
         return (*joined, *self.open)
 
+    @property
+    def own_path_tokens(self) -> int:
+        """What it adds to the critical path: its own tokens, and of each fork its longest child."""
+        return self._path
+
+    @property
+    def path_tokens(self) -> int:
+        """The critical path from the beginning of the thought to here, open children left out."""
+        return self.before + self._path
+
     def begin(self, context: Context) -> None:
         """Start from `context`, all of which is there before anything is written."""
         self.context = self._header = context
@@ -128,12 +141,14 @@ class Thread:
         """Keep `segment` for the record."""
         if segment.count or segment.text:
             self._log.append(segment)
+            self._path += 0 if segment.forced else segment.count
 
     def fork(self, children: Sequence[Thread]) -> None:
         """`children` begin; they are `open` until they are joined."""
         self.rounds += 1
         for child in children:
             child.born = self.generated
+            child.before = self.path_tokens
         self.open += children
 
     def joined(self) -> tuple[Thread, ...]:
@@ -142,6 +157,8 @@ class Thread:
         meanwhile = tuple(self.generated - child.born for child in children)
         if children:
             self._log.append(_Joined(children, meanwhile))
+            beside = zip(children, meanwhile, strict=True)
+            self._path += max(max(0, child.own_path_tokens - own) for child, own in beside)
         return children
 
     def move(self, state: ThreadState, reason: str = "") -> None:

@@ -26,6 +26,11 @@ class ThinkSpec(Part):
         description="At most so many generated tokens in all, such as 20000tok; else "
         "width * max_tokens * rounds.",
     )
+    path_tokens: Annotated[Tokens, Field(ge=1)] | None = Field(
+        default=None,
+        description="At most so many generated tokens on the critical path: a thread's own, and of "
+        "each fork those of its longest child; else no cap.",
+    )
     depth: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="How deep forks may nest; 2."
     )

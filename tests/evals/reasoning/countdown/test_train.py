@@ -13,8 +13,11 @@ pytest.importorskip("torch", reason="training needs torch")
 import torch
 
 from evals.reasoning.countdown import train
-from evals.reasoning.countdown.sequences import SMALL, training_texts, unseen_problems
+from evals.reasoning.countdown.pack import pack
+from evals.reasoning.countdown.problem import problems
+from evals.reasoning.countdown.sequences import SMALL, development_problems, training_texts
 from evals.reasoning.countdown.trace import Node
+from evals.reasoning.countdown.training_record import RECORD, TrainingRecord, unseen_problems
 from evals.reasoning.countdown.vocabulary import compact_tokenizer
 
 TOY = train.Plan("apr", tokens=1500, width=32, layers=1, heads=2, batch_tokens=512)
@@ -59,17 +62,31 @@ def test_pools_are_the_same_every_time_and_within_the_window() -> None:
 
 @pytest.mark.parametrize("material", ["steps", "apr", "sos"])
 def test_every_material_is_made_of_fresh_problems(material: train.Material) -> None:
-    keys = {problem.key for problem in unseen_problems(40)}
+    keys = {problem.key for problem in development_problems(40)}
     texts = list(training_texts(material, train.RECIPE, 1, 3, keys, len))
-    openings = [Node.root(problem).opening for problem in unseen_problems(40)]
+    openings = [Node.root(problem).opening for problem in development_problems(40)]
     assert len(texts) >= 3
     assert not any(opening in text for opening in openings for text in texts)
 
 
-def test_unseen_problems_are_in_range_and_held_out() -> None:
-    unseen = unseen_problems(20)
-    assert all(max(problem.numbers) <= SMALL.most for problem in unseen)
-    assert {problem.key for problem in unseen} <= train.HELD_OUT
+def test_development_and_test_problems_are_in_range_and_held_out() -> None:
+    for unseen in (development_problems(20), unseen_problems()):
+        assert all(max(problem.numbers) <= SMALL.most for problem in unseen)
+        assert {problem.key for problem in unseen} <= train.HELD_OUT
+
+
+def test_a_run_says_what_it_has_drawn_and_packing_records_it(tmp_path: Path) -> None:
+    at = train.Training(TOY, tmp_path / "trained").run()
+    pack(tmp_path / "trained", tmp_path / "weights" / "toy")
+    (run,) = TrainingRecord.read(tmp_path / "weights" / RECORD.name).runs
+    assert (run.name, run.tokens, run.held_out) == ("toy", at.tokens, ("development", "test"))
+    assert (run.first_seed, run.last_seed) == (1, at.pool)
+    drawn = "".join(
+        TOKENIZER.decode(row) for batch in train.pool(TOY, 0, TOKENIZER) for row in batch
+    )
+    assert len(run.keys(SMALL)) == 4 * at.pool
+    for problem in problems(1, 4, SMALL, train.HELD_OUT):
+        assert Node.root(problem).opening.strip()[:20] in drawn
 
 
 def test_numbers_begin_apart() -> None:
