@@ -24,12 +24,10 @@ def test_no_forged_mask_takes_effect(walls: Walls) -> None:
     assert not any(walls.writes_prompt(one) for one in found)
     assert not any(walls.survives(one) for one in found)
     assert all(walls.noticed(one) for one in real)
-    assert not any(walls.released(one) for one in found[:100])
 
 
 @pytest.mark.parametrize("text", BENIGN)
 def test_harmless_text_goes_through_every_wall(walls: Walls, text: str) -> None:
     benign = Attack(text, "user", exact=False)
     assert walls.passes(benign)
-    assert walls.released(benign)
     assert not walls.survives(benign)
