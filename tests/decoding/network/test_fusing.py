@@ -14,11 +14,14 @@ from weft.core.errors import CapabilityError
 from weft.decoding.network import fusing
 from weft.decoding.network.fused_layer import FusedLayer
 from weft.decoding.network.network import Network
-from weft.decoding.network.options import NetworkOptions
+from weft.decoding.network.options import NetworkOptions, Quantization
 from weft.decoding.network.packing import Span
-from weft.decoding.network.quantized_linear import Int4Linear, quantize
+from weft.decoding.network.quantized_linear import Int4Linear, Int8Linear, quantize
 from weft.decoding.speculative.budget.here import _name
 
+INT8 = pytest.param(
+    "int8", marks=pytest.mark.skipif(not fusing._has_vnni(), reason="this CPU has no VNNI")
+)
 TOKENS = [5, 9, 13, 200, 3, 77, 31, 8]
 
 
@@ -124,11 +127,13 @@ def test_auto_goes_by_the_weights(wide: Path, four_bits: Path) -> None:
     assert Int4Linear not in {type(layer._down) for layer in layers(exact)}
 
 
+@pytest.mark.parametrize("quantization", ["int4", INT8])
 @pytest.mark.parametrize("sizes", [(8,), (1, 7), (5, 3), (2, 2, 4)])
-def test_four_bits_give_a_token_the_same_logits_in_any_pass(
-    four_bits: Path, sizes: tuple[int, ...]
+def test_few_bits_give_a_token_the_same_logits_in_any_pass(
+    four_bits: Path, sizes: tuple[int, ...], quantization: Quantization
 ) -> None:
-    network = Network.load(four_bits, NetworkOptions(dtype="bfloat16", threads=1))
+    options = NetworkOptions(dtype="bfloat16", quantization=quantization, threads=1)
+    network = Network.load(four_bits, options)
     assert torch.equal(read(network, sizes), read(network, (1,) * 8))
 
 
@@ -153,7 +158,12 @@ def test_what_cannot_be_had_is_refused(tiny_path: Path, wide: Path) -> None:
 
 
 @pytest.mark.model
-def test_the_embedded_model_gives_a_token_the_same_logits_in_any_pass(smollm2: Path) -> None:
-    network = Network.load(smollm2, NetworkOptions(dtype="bfloat16", threads=1))
-    assert {type(layer._down) for layer in layers(network)} == {Int4Linear}
+@pytest.mark.parametrize("quantization", ["auto", INT8])
+def test_the_embedded_model_gives_a_token_the_same_logits_in_any_pass(
+    smollm2: Path, quantization: Quantization
+) -> None:
+    options = NetworkOptions(dtype="bfloat16", quantization=quantization, threads=1)
+    network = Network.load(smollm2, options)
+    kept = Int8Linear if quantization == "int8" else Int4Linear
+    assert {type(layer._down) for layer in layers(network)} == {kept}
     assert torch.equal(read(network, (1,) * 8), read(network, (8,)))
