@@ -71,3 +71,22 @@ def test_a_model_without_a_word_for_its_own_unknown_refuses_and_does_not_go_roun
 
     with pytest.raises(ModelRequestError, match="no words for '<unk>'"):
         PlainText().encode("ä", unknown)
+
+
+def test_a_character_that_no_token_spells_is_the_unknown_token() -> None:
+    def words(text: str) -> Tokenized:
+        known = {"a": 1, "<": 2, ">": 3}
+        ids = [known.get(char, 0) for char in text.replace("<unk>", "ü")]
+        return Tokenized(tuple(ids), {0: "<unk>"}, unknown=0)
+
+    plain = PlainText()
+    assert plain.encode("aüa", words) == (1, 0, 1)
+    assert plain.encode("a<unk>", words) == (1, 0)
+
+
+def test_an_unknown_token_that_can_be_spelt_is_broken_up() -> None:
+    def letters(text: str) -> Tokenized:
+        ids = (0,) if text == "<unk>" else tuple(map(ord, text))
+        return Tokenized(ids, {0: "<unk>"}, unknown=0)
+
+    assert PlainText().encode("<unk>", letters) == tuple(map(ord, "<unk>"))

@@ -36,6 +36,7 @@ class Tokens:
         }
         self._ids = {spelling: token for token, spelling in self._added.items()}
         self._marks = re.compile("|".join(map(re.escape, reversed(marks))) or r"(?!)")
+        self._unknown = _unknown(tokenizer)
         self._plain = PlainText()
         self._most_chars = _most_chars(tokenizer)
 
@@ -144,7 +145,7 @@ class Tokens:
     def _tokenized(self, text: str) -> Tokenized:
         ids = self.encode(text)
         special = {token: self._added[token] for token in ids if token in self._added}
-        return Tokenized(tuple(ids), special)
+        return Tokenized(tuple(ids), special, self._unknown)
 
     def _turn(self, message: Message) -> dict[str, Any]:
         turn: dict[str, Any] = {
@@ -163,6 +164,13 @@ class Tokens:
                 for call in message.tool_calls
             ]
         return turn
+
+
+def _unknown(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The token of what the vocabulary cannot spell, unless it means something else as well."""
+    unknown: int | None = tokenizer.unk_token_id
+    also = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
+    return None if unknown in also else unknown
 
 
 def _most_chars(tokenizer: PreTrainedTokenizerBase) -> int | None:

@@ -15,10 +15,14 @@ from weft.core.errors import ModelRequestError
 
 @dataclass(frozen=True, slots=True)
 class Tokenized:
-    """The ids of a text in which spelt-out special tokens count, and the spelling of those."""
+    """The ids of a text in which spelt-out special tokens count, and the spelling of those.
+
+    `unknown` is the token that stands for whatever the vocabulary cannot spell, where it has one.
+    """
 
     ids: tuple[int, ...]
     special: Mapping[int, str] = field(default_factory=dict)
+    unknown: int | None = None
 
 
 def only_blanks(spelling: str) -> bool:
@@ -34,7 +38,8 @@ Encoding = Generator[str, Tokenized, tuple[int, ...]]
 class PlainText:
     """Remembers the pieces of the special tokens that it has met.
 
-    Raises: `ModelRequestError` when a text holds a character that only a special token spells; what
+    A character that no token spells is the unknown token, which can pose as nothing. Raises:
+    `ModelRequestError` when a text holds a character that only a special token spells; what
     `tokenize` raises.
     """
 
@@ -73,7 +78,13 @@ class PlainText:
                 ids.append(token)
                 continue
             if token not in self._broken:
-                self._broken[token] = yield from self._pieces(token, found.special[token], within)
+                try:
+                    pieces = yield from self._pieces(token, found.special[token], within)
+                except ModelRequestError:
+                    if token != found.unknown or token in within:
+                        raise
+                    pieces = (token,)  # the text has a character that no token spells
+                self._broken[token] = pieces
             ids += self._broken[token]
         return tuple(ids)
 

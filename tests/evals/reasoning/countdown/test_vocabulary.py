@@ -11,6 +11,7 @@ from transformers import AutoTokenizer
 from evals.reasoning.countdown.problem import Range
 from evals.reasoning.countdown.sequences import Recipe, training_texts
 from evals.reasoning.countdown.vocabulary import compact_tokenizer
+from weft.serving.local.tokens import Tokens
 
 TOKENIZER = compact_tokenizer()
 
@@ -52,6 +53,11 @@ def test_large_numbers_are_chunks_from_the_right(number: str, chunks: list[str])
 def test_what_no_trace_has_is_unknown_and_never_special() -> None:
     assert tokens("é") == ["<unk>"]
     assert "</s>" not in TOKENIZER.tokenize("x", add_special_tokens=False)
+
+
+def test_a_model_that_writes_the_name_of_its_unknown_token_can_be_quoted() -> None:
+    quoted = Tokens(TOKENIZER).encode_plain("1, <unk>")
+    assert [TOKENIZER.convert_ids_to_tokens(token) for token in quoted] == ["1", ", ", "<unk>"]
 
 
 def test_the_files_are_loaded_by_transformers(tmp_path: Path) -> None:
