@@ -41,7 +41,10 @@ def locked(path: Path, *, said: bool = True) -> FileLock | None:
         if descriptor is not None:
             lock = FileLock(path, descriptor)
             try:
-                os.ftruncate(descriptor, 0)
+                if os.fstat(descriptor).st_size:
+                    # Not otherwise: what was cut to nothing ext4 writes to the disk at its close,
+                    # and whoever removes the file waits for that.
+                    os.ftruncate(descriptor, 0)
                 if said:
                     os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
             except BaseException:
