@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NewType
 
 from weft.core.errors import Failure
+from weft.core.frozen import constructor
 from weft.core.ids import NodeId
 from weft.core.ports.model import Delta, ModelRequest, Prefilled
 from weft.core.values import Completion, Effect, ToolSpec, Usage
@@ -122,6 +123,9 @@ class ToolsListed:
     specs: tuple[ToolSpec, ...]
     at_s: float
 
+
+tool_called = constructor(ToolCalled)
+tool_returned = constructor(ToolReturned)
 
 CallEvent = (
     ToolCalled

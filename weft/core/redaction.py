@@ -102,7 +102,10 @@ class Redactor:
         spell it, are left out. An object of any other class whose text shows a secret
         becomes that text; what is nested more than 200 deep is cut off.
         """
-        return value if self._are_clean((value,)) else cast(T, _mapped(value, self._forth))
+        texts = _texts_of(value)
+        if texts is not None and not self.in_text("\n".join(texts)):
+            return value
+        return cast(T, _mapped(value, self._forth))
 
     def hide(self, value: T) -> T:
         """Like `redact`, for people and peers: marks stay as they are, and nothing is restored."""
@@ -111,21 +114,6 @@ class Redactor:
     def restore(self, value: T) -> T:
         """What `redact` was given, as far as the secrets are the same."""
         return cast(T, _mapped(value, self._back))
-
-    def _are_clean(self, parts: Iterable[Any], depth: int = 0) -> bool:
-        """Whether `redact` would change none of them; False too where only a closer look tells."""
-        if depth > _DEEPEST:
-            return False
-        for part in parts:
-            kind = type(part)
-            if kind is str:
-                if self.in_text(part):
-                    return False
-            elif kind not in _INERT:
-                inside = _parts(part, kind)
-                if inside is None or not self._are_clean(inside, depth + 1):
-                    return False
-        return True
 
 
 class _Exchange:
@@ -232,7 +220,7 @@ def _record(value: Any, change: Callable[[str], str], depth: int) -> Any:
 def _parts(value: Any, kind: type) -> Iterable[Any] | None:
     """What is in a container or a dataclass; None for anything else."""
     if kind is dict:
-        return [part for pair in list(value.items()) for part in pair] if value else ()
+        return (*value, *value.values())
     if kind is list or kind is tuple:
         return cast(Iterable[Any], value)
     fields = _fields_of(kind)
@@ -247,6 +235,29 @@ def _fields_of(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
     if len(names) > 1:
         return attrgetter(*names)
     return lambda value: tuple([getattr(value, name) for name in names])
+
+
+def _texts_of(value: Any) -> list[str] | None:
+    """All texts in `value`, if everything in it is plain enough to tell.
+
+    Looks at each part once, on one frame: every record of a run passes here.
+    """
+    texts: list[str] = []
+    levels = [iter((value,))]
+    while levels:
+        for part in levels[-1]:
+            kind = type(part)
+            if kind is str:
+                texts.append(part)
+            elif kind not in _INERT:
+                inside = _parts(part, kind)
+                if inside is None or len(levels) > _DEEPEST:
+                    return None
+                levels.append(iter(inside))
+                break
+        else:
+            levels.pop()
+    return texts
 
 
 def _shown(value: object) -> str:

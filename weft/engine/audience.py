@@ -41,7 +41,11 @@ class Audience:
         self._redact = redact
         self._recorder = recorder
         self._keep(listeners)
-        self.tell = self._listen if redact is None and recorder is None else self._hand_out
+        self.tell: Listener = self._hand_out
+        if recorder is not None:
+            self.tell = self._record
+        elif redact is None:
+            self.tell = self._listen
 
     @property
     def is_quiet(self) -> bool:
@@ -56,20 +60,30 @@ class Audience:
         if not self._hears(type(event)):
             return
         for told in (event,) if self._redact is None else self._redact(event):
-            if self._recorder is not None:
-                self._recorder.hear(told)
             if type(told) not in _CALL_EVENTS:  # the rest of a call that was cut off
                 self._listen(cast(Event, told))
 
+    def _record(self, event: Event) -> None:
+        recorder, redact = cast(Recorder, self._recorder), self._redact
+        for told in (event,) if redact is None else redact(event):
+            recorder.hear(told)
+            kind = type(told)
+            if kind not in self._unheard and kind not in _CALL_EVENTS:
+                self._listen(cast(Event, told))
+
     def _listen(self, event: Event) -> None:
+        kind, heard = type(event), False
         for kinds, listener in self._listeners:
-            if kinds is not None and type(event) not in kinds:
+            if kinds is not None and kind not in kinds:
                 continue
+            heard = True
             try:
                 listener(event)
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a viewer only
                 self._keep(other for _, other in self._listeners if other is not listener)
                 self.complaints.append(f"a listener raised {error!r} and is told no more")
+        if not heard:
+            self._unheard.add(kind)
 
     def _hears(self, kind: type) -> bool:
         """Whether events of `kind` matter to somebody.
@@ -81,6 +95,8 @@ class Audience:
         )
 
     def _keep(self, listeners: Iterable[Listener]) -> None:
+        self._unheard: set[type] = set()
+        """Kinds of events that no listener takes, as far as it is known."""
         self._listeners = [
             (listener.kinds if isinstance(listener, Subscription) else None, listener)
             for listener in listeners

@@ -61,14 +61,25 @@ def content_text(value: Any) -> str:
         return int.__repr__(value)
     if kind is list or kind is tuple:
         return f'["list"{"".join([f", {content_text(item)}" for item in value])}]'
-    if kind is dict and all(type(key) is str for key in value):
-        texts = {encode_basestring_ascii(key): item for key, item in value.items()}
-        pairs = [
-            f", [{encode_basestring_ascii(key)}, {content_text(texts[key])}]"
-            for key in sorted(texts)
-        ]
-        return f'["map"{"".join(pairs)}]'
+    if kind is dict and (text := _map_text(value)) is not None:
+        return text
     return json.dumps(content(value))
+
+
+def _map_text(value: dict[Any, Any]) -> str | None:
+    """`content_text` of a dict whose keys are plain texts; None of another."""
+    pairs: list[tuple[str, str]] = []
+    for key, item in value.items():
+        if type(key) is not str:
+            return None
+        kind = type(item)
+        if kind is int:
+            text = int.__repr__(item)
+        else:
+            text = encode_basestring_ascii(item) if kind is str else content_text(item)
+        pairs.append((encode_basestring_ascii(key), text))
+    pairs.sort()
+    return f'["map"{"".join([f", [{encode_basestring_ascii(key)}, {text}]" for key, text in pairs])}]'
 
 
 def _key(key: Any) -> str:

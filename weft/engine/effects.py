@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from weft.core.errors import EffectUnknown, Failure
 from weft.core.ids import NodeId, in_any_attempt
-from weft.engine.place import PLACE, Place
+from weft.engine.place import PLACE, Place, place_of
 from weft.engine.state import NodeState, Phase
 
 EffectEnd = Literal["unknown", "done", "repeated", "lost"]
@@ -142,7 +142,7 @@ def current_place() -> Place | None:
     scope = EFFECTS.get()
     while scope is not None and not scope.bordered:
         scope = scope.outer
-    return PLACE.get() if scope is None else Place(scope.node, scope.attempt)
+    return PLACE.get() if scope is None else place_of(scope.node, scope.attempt)
 
 
 class MadeCall:

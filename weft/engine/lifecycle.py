@@ -29,6 +29,7 @@ from weft.engine import stand_in
 from weft.engine.backoff import delay_s
 from weft.engine.commands import Command, Look, Looked, SetTimer, Start
 from weft.engine.delivery import inputs, joined
+from weft.engine.digest import digest
 from weft.engine.effects import EffectLedger
 from weft.engine.expansion import Expansion
 from weft.engine.frontier import READY
@@ -37,7 +38,7 @@ from weft.engine.join import DECIDED_EARLY, Verdict
 from weft.engine.ledger import Ledger
 from weft.engine.node import Ask, Grow, Inputs, Join, Node, Partial, Skip
 from weft.engine.options import RunOptions
-from weft.engine.recall import Recall
+from weft.engine.recall import NOTHING, Recall
 from weft.engine.slices import SLICE, UNLIMITED
 from weft.engine.state import Account, Growth, NodeState, Phase
 
@@ -98,8 +99,13 @@ class Lifecycle(Expansion):
             self._starts_left -= 1
             if self._recall is None or state.attempt or state.phase is not _QUEUED:
                 self._start(state)
+                continue
+            argument = inputs(state, self.states)
+            if self._recall is NOTHING:  # it has a digest, for the next part of the run
+                state.digest = digest(state, argument, self.states)
+                self._start(state, argument, state.digest)
             else:
-                self.out.append(Look(state, inputs(state, self.states)))
+                self.out.append(Look(state, argument))
         left = self.open if self.run_ended else cut_short or self._expansions or self._ended
         self.busy = bool(left)
         commands, self.out = self.out, []

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
+from weft.core.frozen import constructor
 from weft.core.ids import NodeId
 
 
@@ -20,5 +21,6 @@ class Place:
     attempt: int
 
 
+place_of = constructor(Place)
 PLACE: Final[ContextVar[Place | None]] = ContextVar("weft_place", default=None)
 """The place of code that runs outside of a run. See `weft.engine.effects.current_place`."""

@@ -132,24 +132,40 @@ class Recorder:
         if self._left:
             return
         if self._meter is not None and type(event) is RunFinished:
-            self._add(self._meter.measured(event.at_s))
-        self._add(event)
+            self.add(self._meter.measured(event.at_s))
+        self.add(event)
         kind = type(event)
         if kind in _WEIGHTY:
             self._weighty |= self._durability == "sync" or kind is HumanAsked
             if isinstance(event, HumanAsked) and self._host is not None:
                 self._letters.asked(event.node, self._host)
 
+    def add(self, record: Record) -> None:
+        """Take what passes the border, to be written with what follows it."""
+        if self.lost is not None or self._durability == "none":
+            return
+        self._waiting.add(record)
+        if self._durability == "async":
+            self._later(_SOON_S, self._write)
+            self._weighty |= len(self._waiting) > _CROWDED
+
     async def write(self, event: Record, durable: bool = False) -> None:
         """Take what passes the border. `durable`: it is in the journal when this returns.
 
         Raises: `StoreError` where it cannot be.
         """
-        self._add(event)
+        self.add(event)
         if durable:
-            await self.flush()
-            if self.lost is not None:
-                raise self.lost
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Wait until everything that was taken is in the journal.
+
+        Raises: `StoreError` where it cannot be.
+        """
+        await self.flush()
+        if self.lost is not None:
+            raise self.lost
 
     def commit(self, starts: Sequence[Start]) -> None:
         """A turn of the run is over: let `starts` start, as soon as it is durable enough."""
@@ -184,14 +200,6 @@ class Recorder:
         return self.lost
 
     # -- how it is written -------------------------------------------------------------------
-
-    def _add(self, record: Record) -> None:
-        if self.lost is not None or self._durability == "none":
-            return
-        self._waiting.add(record)
-        if self._durability == "async":
-            self._later(_SOON_S, self._write)
-            self._weighty |= len(self._waiting) > _CROWDED
 
     def _release(self, starts: Sequence[Start]) -> None:
         if starts and self.lost is None and self._host is not None:

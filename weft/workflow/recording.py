@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
@@ -178,11 +178,11 @@ class Recording:
         tools.put(RecordingBorder(book))
         return recorded_models(models, book, given)
 
-    async def _write(self, event: CallEvent, durable: bool) -> None:
-        redacted = self._redact(event)
-        for told in redacted:
+    def _write(self, event: CallEvent, durable: bool) -> Awaitable[None] | None:
+        for told in self._redact(event):
             self._audience.tell(told)
-            await self.recorder.write(told, durable and told is redacted[-1])
+            self.recorder.add(told)
+        return self.recorder.settle() if durable else None
 
     def close(self) -> None:
         """Let go of the run and of the journal. Harmless when repeated."""

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
-from math import isfinite
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from weft.core.calls import ToolCalled, ToolReturned
 from weft.core.codec.sink import APART, Sink, Unwritable
@@ -25,55 +24,92 @@ def quickly(value: object, sink: Sink) -> str | None:
     sink.total = 0
     try:
         return way(value, sink)
-    except (TypeError, Unwritable):
+    except (TypeError, ValueError, Unwritable):
         return None  # the other way says of which field
 
 
 def _started(value: NodeStarted, _sink: Sink) -> str | None:
-    text = f"[1,{quoted(value.node)},{value.attempt!r},{value.at_s!r},{quoted(value.digest)}]"
-    usual = value.digest and _is_usual(text, value.attempt, value.at_s)
-    return text if usual else None
+    attempt, at_s, digest = value.attempt, value.at_s, value.digest
+    text = f"[1,{quoted(value.node)},{attempt!r},{at_s!r},{quoted(digest)}]"
+    usual = digest and type(attempt) is int and type(at_s) is float and -_LATEST < at_s < _LATEST
+    return text if usual and len(text) <= APART else None
 
 
 def _called(value: ToolCalled, sink: Sink) -> str | None:
-    arguments = free(value.arguments, sink)
-    head = f"[4,{quoted(value.node)},{value.attempt!r},{quoted(value.call)},{quoted(value.tool)},"
-    tail = f',"{value.effect}",{quoted(value.key)},{value.at_s!r}]'
-    usual = value.effect in _EFFECTS and not value.stands_for
-    if not usual or not _is_usual(head, value.attempt, value.at_s) or len(tail) > APART:
+    attempt, at_s, effect = value.attempt, value.at_s, value.effect
+    if effect not in _EFFECTS or value.stands_for:
         return None
-    return head + arguments + tail
+    arguments = _plain(value.arguments, sink)
+    head = f"[4,{quoted(value.node)},{attempt!r},{quoted(value.call)},{quoted(value.tool)},"
+    tail = f',"{effect}",{quoted(value.key)},{at_s!r}]'
+    usual = type(attempt) is int and type(at_s) is float and -_LATEST < at_s < _LATEST
+    return head + arguments + tail if usual and len(head) + len(tail) <= APART else None
 
 
 def _returned(value: ToolReturned, sink: Sink) -> str | None:
+    attempt, at_s = value.attempt, value.at_s
     if value.failure is not None or value.done != "done":
         return None
-    head = f"[5,{quoted(value.node)},{value.attempt!r},{quoted(value.call)},"
-    text = f'{head}{free(value.value, sink)},null,"done",{value.at_s!r}]'
-    return text if _is_usual(head, value.attempt, value.at_s) else None
+    head = f"[5,{quoted(value.node)},{attempt!r},{quoted(value.call)},"
+    usual = type(attempt) is int and type(at_s) is float and -_LATEST < at_s < _LATEST
+    if not usual or len(head) > APART:
+        return None
+    return f'{head}{_plain(value.value, sink)},null,"done",{at_s!r}]'
 
 
 def _finished(value: NodeFinished, sink: Sink) -> str | None:
-    outcome, head = value.outcome, f"[2,{quoted(value.node)},"
+    outcome, at_s = value.outcome, value.at_s
     if type(outcome) is not Outcome or outcome.status != "succeeded":
         return None
     if outcome.failure is not None or outcome.via or outcome.attempts != 1:
         return None
     if value.recalled or value.digest or value.run_ended or value.by_name:
         return None
-    if not _is_usual(head, outcome.attempts, value.at_s):
+    node = quoted(value.node)
+    usual = type(outcome.attempts) is int and type(at_s) is float and -_LATEST < at_s < _LATEST
+    if not usual or len(node) > APART:
         return None
     held = outcome.value
-    inner = '["succeeded"]' if held is None else f'["succeeded",{free(held, sink)}]'
-    return f"{head}{sink.fold(inner)},{value.at_s!r}]"
+    inner = '["succeeded"]' if held is None else f'["succeeded",{_plain(held, sink)}]'
+    if len(inner) > APART:
+        inner = sink.fold(inner)
+    return f"[2,{node},{inner},{at_s!r}]"
 
 
-def _is_usual(text: str, attempt: object, at_s: object) -> bool:
-    """Whether no part of a text of this length is kept apart, and its numbers are plain ones."""
-    plain = type(attempt) is int and type(at_s) is float and isfinite(at_s)
-    return plain and len(text) <= APART
+def _plain(value: object, sink: Sink) -> str:
+    """What `free` writes: here without a call for each part, where those are few short leaves."""
+    kind = type(value)
+    if kind is int:
+        text = int.__repr__(value)
+    elif kind is str:
+        text = quoted(value)
+    elif kind is dict:
+        text = _flat(value)
+    else:
+        text = ""
+    if text and len(text) <= APART:
+        return text
+    return free(value, sink)
 
 
+def _flat(value: dict[Any, Any]) -> str:
+    """The text of a dict of texts and integers under plain keys; empty for any other."""
+    pairs: list[str] = []
+    for key, item in value.items():
+        kind = type(item)
+        if type(key) is not str or key[:1] == "~" or len(pairs) > _FEW:
+            return ""
+        if kind is int:
+            pairs.append(f"{quoted(key)}:{int.__repr__(item)}")
+        elif kind is str:
+            pairs.append(f"{quoted(key)}:{quoted(item)}")
+        else:
+            return ""
+    return f"{{{','.join(pairs)}}}"
+
+
+_FEW: Final = 16
+_LATEST: Final = 1e300
 _EFFECTS = frozenset(get_args(Effect))
 _WAYS: dict[type, Callable[[Any, Sink], str | None]] = {
     NodeStarted: _started,

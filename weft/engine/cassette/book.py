@@ -5,6 +5,7 @@ Knows no journal.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -148,6 +149,9 @@ class CallBook(Protocol):
 
     def log(self, node: NodeId, text: str) -> None:
         """Show people a line."""
+
+    def put(self, event: CallEvent, durable: bool = False) -> Awaitable[None] | None:
+        """As `write`, without a coroutine where there is nothing to wait for: None then."""
 
     async def write(self, event: CallEvent, durable: bool = False) -> None:
         """Add to the record. `durable`: it is not lost from here on, whatever happens.

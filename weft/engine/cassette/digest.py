@@ -48,10 +48,25 @@ def canonical_text(content: Any) -> str:
         return int.__repr__(content)
     if kind is list or kind is tuple:
         return f"[{', '.join([canonical_text(item) for item in content])}]"
-    if kind is dict and all(type(key) is str for key in content):
-        pairs = [f"{quoted(key)}: {canonical_text(content[key])}" for key in sorted(content)]
-        return f"{{{', '.join(pairs)}}}"
+    if kind is dict and (text := _object_text(content)) is not None:
+        return text
     return json.dumps(canonical(content), sort_keys=True, ensure_ascii=False)
+
+
+def _object_text(content: dict[Any, Any]) -> str | None:
+    """`canonical_text` of a dict whose keys are plain texts; None of another."""
+    pairs: list[tuple[str, str]] = []
+    for key, item in content.items():
+        if type(key) is not str:
+            return None
+        kind = type(item)
+        if kind is int:
+            text = int.__repr__(item)
+        else:
+            text = quoted(item) if kind is str else canonical_text(item)
+        pairs.append((key, f"{quoted(key)}: {text}"))
+    pairs.sort()
+    return f"{{{', '.join([text for _, text in pairs])}}}"
 
 
 def _digest(text: str, redactor: Redactor) -> str:

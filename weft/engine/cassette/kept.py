@@ -64,11 +64,13 @@ class RecordRedactor:
         kind = type(record)
         if kind in _WHOLE or (kind is NodeFinished and not self._nodes and not self._calls):
             return [self._redactor.redact(record)]
+        if isinstance(record, NodeStarted):
+            return [self._named(record, record.node)]
         return self._of_kind(record)
 
     def _of_kind(self, record: Record) -> list[Record]:
         match record:
-            case NodeStarted() | NodeWaiting() | NodeSpent():
+            case NodeWaiting() | NodeSpent():
                 return [self._named(record, record.node)]
             case GraphGrew() | RunStarted():
                 ids = (part for info in record.nodes for part in (info.id, *info.sources))

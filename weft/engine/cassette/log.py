@@ -20,7 +20,7 @@ from weft.engine.cassette.once import has_acted
 from weft.engine.effects import share_decider
 from weft.engine.place import Place
 
-Write = Callable[[CallEvent, bool], Awaitable[None]]
+Write = Callable[[CallEvent, bool], Awaitable[None] | None]
 
 _HIDES_NOTHING: Final = Redactor()
 
@@ -28,7 +28,7 @@ _HIDES_NOTHING: Final = Redactor()
 class CallLog:
     """Implements `CallBook` over `write`, which takes an event and whether it has to be durable.
 
-    Without `write` nothing is kept: what must not be repeated is known to this process alone.
+    What `write` returns is awaited, unless it is None. Without `write` nothing is kept: what must not be repeated is known to this process alone.
 
     now_s      seconds of the run
     past       the records of its earlier parts, redacted as they are kept
@@ -106,7 +106,9 @@ class CallLog:
 
     def known(self, place: Place, call: CallId) -> Known | None:
         found = self._past.find(place.node, place.attempt, call)
-        if found is not None and found.succeeded:
+        if found is None:
+            return None
+        if found.succeeded:
             self._recalled.add((place.node, place.attempt, call))
         return self._redactor.restore(found)
 
@@ -182,10 +184,14 @@ class CallLog:
         if self._log is not None:
             self._log(node, text)
 
-    async def write(self, event: CallEvent, durable: bool = False) -> None:
+    def put(self, event: CallEvent, durable: bool = False) -> Awaitable[None] | None:
         self._once.add(event)
-        if self._write is not None:
-            await self._write(event, durable)
+        return None if self._write is None else self._write(event, durable)
+
+    async def write(self, event: CallEvent, durable: bool = False) -> None:
+        waiting = self.put(event, durable)
+        if waiting is not None:
+            await waiting
 
     def _remember(self, record: Record) -> None:
         if isinstance(record, NodeStarted):

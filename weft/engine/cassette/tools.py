@@ -6,12 +6,18 @@ Knows no journal and no tool: calls pass through here on their way.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from weft.core.calls import CallId, Doneness, ToolCalled, ToolReturned, ToolsListed
+from weft.core.calls import (
+    Doneness,
+    ToolCalled,
+    ToolReturned,
+    ToolsListed,
+    tool_called,
+    tool_returned,
+)
 from weft.core.conversion import convert
 from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError
 from weft.core.idempotency import current_key, key_of, keyed
@@ -29,7 +35,14 @@ GUARDED: Final = ("once", "idempotent")
 
 
 class _Call:
-    """One call on its way: what stands for it, and its two events."""
+    """One call on its way: what stands for it, and its two events.
+
+    What writes an event returns what is to be awaited until it is durable, where it has to be.
+    """
+
+    __slots__ = (
+        *("_book", "_place", "_name", "arguments", "_effect", "_result", "_id", "_made", "_key"),
+    )
 
     def __init__(
         self,
@@ -82,57 +95,72 @@ class _Call:
         if isinstance(settled, Known):
             return value_of(settled)
         self._book.log(self._place.node, f"{self._name}: a person says that it was carried out")
-        await self.began(settled.where)
-        await self.returned(settled.value)
+        await _written(self.began(settled.where))
+        await _written(self.returned(settled.value))
         return settled.value
 
-    async def began(self, stands_for: str = "") -> None:
+    def began(self, stands_for: str = "") -> Awaitable[None] | None:
         """Write the intent."""
-        event = ToolCalled(
-            *self._where(),
+        place, book = self._place, self._book
+        event = tool_called(
+            place.node,
+            place.attempt,
+            self._id,
             self._name,
             dict(self.arguments),
             self._effect,
             self._key,
-            self._book.now_s,
+            book.now_s,
             stands_for,
         )
+        return self._intended(event) if self._effect == "once" else book.put(event)
+
+    async def _intended(self, event: ToolCalled) -> None:
         try:
-            await self._book.write(event, self._effect == "once")
-        except asyncio.CancelledError:
-            if self._effect == "once":  # the intent may be written: nobody has acted on it
-                stopped = Cancelled("it was cancelled before it was made").failure()
-                await self._ended(None, stopped, "not done")
+            await self._book.write(event, True)
+        except asyncio.CancelledError:  # the intent may be written: nobody has acted on it
+            stopped = Cancelled("it was cancelled before it was made").failure()
+            await _written(self._ended(None, stopped, "not done"))
             raise
-        if self._effect == "once":
-            self._made = MadeCall(self._name)
+        self._made = MadeCall(self._name)
 
-    async def returned(self, value: Any) -> None:
+    def returned(self, value: Any) -> Awaitable[None] | None:
         """Write the result."""
-        if self._made is not None:
-            self._made.carried_out()
-        await self._ended(value, None, "done")
-        if self._made is not None:
-            self._made.close()
+        ending = self._ended(value, None, "done")
+        return ending if self._made is None else self._carried_out(self._made, ending)
 
-    async def failed(self, error: Exception) -> None:
+    async def _carried_out(self, made: MadeCall, ending: Awaitable[None] | None) -> None:
+        made.carried_out()
+        await _written(ending)
+        made.close()
+
+    def failed(self, error: Exception) -> Awaitable[None] | None:
         """Write the failure."""
         done = doneness(error)
         if self._made is not None and done != "unknown":
             (self._made.close if done == "not done" else self._made.carried_out)()
-        await self._ended(None, convert(error).failure(), done)
+        return self._ended(None, convert(error).failure(), done)
 
-    async def _ended(self, value: Any, failure: Failure | None, done: Doneness) -> None:
-        event = ToolReturned(*self._where(), value, failure, done, self._book.now_s)
+    def _ended(
+        self, value: Any, failure: Failure | None, done: Doneness
+    ) -> Awaitable[None] | None:
+        place, book = self._place, self._book
+        event = tool_returned(
+            place.node, place.attempt, self._id, value, failure, done, book.now_s
+        )
+        return self._kept(event) if self._effect == "once" else book.put(event)
+
+    async def _kept(self, event: ToolReturned) -> None:
         try:
-            await self._book.write(event, self._effect == "once")
-        except asyncio.CancelledError:
-            if self._effect == "once":  # it is known now, and will not be known later
-                await self._book.write(event, True)
+            await self._book.write(event, True)
+        except asyncio.CancelledError:  # it is known now, and will not be known later
+            await self._book.write(event, True)
             raise
 
-    def _where(self) -> tuple[Any, int, CallId]:
-        return self._place.node, self._place.attempt, self._id
+
+async def _written(event: Awaitable[None] | None) -> None:
+    if event is not None:
+        await event
 
 
 class RecordingTools:
@@ -190,14 +218,19 @@ class RecordingTools:
         settled = call.settled()
         if settled is not None:
             return await call.taken(settled)
-        await call.began()
+        if (writing := call.began()) is not None:
+            await writing
         try:
-            with keyed(call.key) if call.key != current_key() else nullcontext():
+            if call.key == current_key():
                 value = await make(arguments)
+            else:
+                with keyed(call.key):
+                    value = await make(arguments)
         except Exception as error:
-            await call.failed(error)
+            await _written(call.failed(error))
             raise
-        await call.returned(value)
+        if (writing := call.returned(value)) is not None:
+            await writing
         return value
 
     def _here(self, effect: Effect) -> tuple[CallBook, Place] | None:
@@ -238,18 +271,18 @@ class _Batches(RecordingTools):
     async def _made(self, calls: Sequence[_Call], name: str) -> Sequence[Any | WeftError]:
         assert isinstance(self._inner, BatchRunner)
         for call in calls:
-            await call.began()
+            await _written(call.began())
         try:
             found = await self._inner.call_batch(name, [call.arguments for call in calls])
         except Exception as error:
             for call in calls:
-                await call.failed(error)
+                await _written(call.failed(error))
             raise
         for call, outcome in zip(calls, found, strict=True):
             if isinstance(outcome, WeftError):
-                await call.failed(outcome)
+                await _written(call.failed(outcome))
             else:
-                await call.returned(outcome)
+                await _written(call.returned(outcome))
         return found
 
 
