@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
@@ -34,9 +34,8 @@ def idempotency_key() -> str:
     return current_key() or uuid.uuid4().hex
 
 
-def current_key() -> str:
-    """The key of the call that is being made, empty where there is none."""
-    return _KEY.get()
+current_key: Final[Callable[[], str]] = _KEY.get
+"""The key of the call that is being made, empty where there is none."""
 
 
 @contextmanager

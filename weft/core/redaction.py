@@ -23,7 +23,8 @@ _HEAD: Final = 4
 _SHORTEST: Final = 4  # a shorter value would blot out half of every text
 _DEEPEST: Final = 200
 _PLAIN: Final = (bool, int, float, complex, type(None))
-_INERT: Final = frozenset(_PLAIN)
+INERT: Final = frozenset(_PLAIN)
+"""Classes of values in which there is no text."""
 _CONTAINERS: Final = (str, bytes, Mapping, list, tuple, set, frozenset)
 
 
@@ -102,10 +103,12 @@ class Redactor:
         spell it, are left out. An object of any other class whose text shows a secret
         becomes that text; what is nested more than 200 deep is cut off.
         """
+        return value if self.is_clean(value) else cast(T, _mapped(value, self._forth))
+
+    def is_clean(self, value: Any) -> bool:
+        """Whether `redact` would change nothing; False too where only a closer look tells."""
         texts = _texts_of(value)
-        if texts is not None and not self.in_text("\n".join(texts)):
-            return value
-        return cast(T, _mapped(value, self._forth))
+        return texts is not None and not self.in_text("\n".join(texts))
 
     def hide(self, value: T) -> T:
         """Like `redact`, for people and peers: marks stay as they are, and nothing is restored."""
@@ -249,7 +252,7 @@ def _texts_of(value: Any) -> list[str] | None:
             kind = type(part)
             if kind is str:
                 texts.append(part)
-            elif kind not in _INERT:
+            elif kind not in INERT:
                 inside = _parts(part, kind)
                 if inside is None or len(levels) > _DEEPEST:
                     return None

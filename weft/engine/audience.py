@@ -64,7 +64,10 @@ class Audience:
                 self._listen(cast(Event, told))
 
     def _record(self, event: Event) -> None:
-        recorder, redact = cast(Recorder, self._recorder), self._redact
+        recorder, redact = self._recorder, self._redact
+        assert recorder is not None
+        if type(event) in self._unheard and recorder.hold(event):
+            return
         for told in (event,) if redact is None else redact(event):
             recorder.hear(told)
             kind = type(told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from weft.core.calls import ModelStreamed
@@ -13,17 +14,22 @@ _LARGEST = 256  # pieces that become one: a text that grew by one piece each tim
 
 
 class Waiting:
-    """Records in order. `ended` says that one of them should not wait for long."""
+    """Records in order. Those that `hold` takes pass `redact`, all together, before they leave."""
 
-    def __init__(self) -> None:
+    def __init__(self, redact: Callable[[list[Record]], list[Record]] | None = None) -> None:
         self.records: list[Record] = []
+        self._redact = redact
+        self._held: list[Record] = []
+        self.hold = self._held.append
         self._streams: dict[tuple[str, str], tuple[int, list[NodeStreamed | ModelStreamed]]] = {}
 
     def __len__(self) -> int:
-        return len(self.records)
+        return len(self.records) + len(self._held)
 
     def add(self, record: Record) -> None:
         """Take the next record."""
+        if self._held:
+            self._let_go()
         if isinstance(record, _PIECES):
             self._add_piece(record)
         else:
@@ -33,10 +39,19 @@ class Waiting:
 
     def take(self) -> list[Record]:
         """Everything, in order; nothing waits any more."""
-        if self._streams:
+        if self._held:
+            self._let_go()
+        elif self._streams:
             self._join_pieces()
         records, self.records = self.records, []
         return records
+
+    def _let_go(self) -> None:
+        if self._streams:
+            self._join_pieces()
+        held = self._held.copy()
+        self._held.clear()
+        self.records += held if self._redact is None else self._redact(held)
 
     def _add_piece(self, piece: NodeStreamed | ModelStreamed) -> None:
         stream = piece.node, piece.call if isinstance(piece, ModelStreamed) else ""

@@ -17,6 +17,7 @@ from weft.core.events import (
     HumanAsked,
     JoinDecided,
     NodeFinished,
+    NodeStarted,
     RunFinished,
     RunResumed,
     RunStarted,
@@ -53,6 +54,19 @@ _WEIGHTY: Final = frozenset(
 )
 
 
+_KEPT_EVENTS: Final = frozenset((NodeStarted, NodeFinished))
+
+
+class Redactions(Protocol):
+    """Takes secrets out of records."""
+
+    def is_alone(self, kind: type) -> bool:
+        """Whether a record of this `kind` may be redacted later, with others."""
+
+    def redact_all(self, records: list[Record]) -> list[Record]:
+        """What may be kept of such records."""
+
+
 class Recorded(Addressee, Protocol):
     """The run that is recorded."""
 
@@ -72,7 +86,8 @@ class Recorder:
 
     A `quick` journal is written to in the event loop; while somebody else is writing to it, in a
     thread that waits, as other journals always are. What it takes has no secrets in it any more.
-    `letters` have been taken from the journal already.
+    `letters` have been taken from the journal already. `redactions` take secrets out of what `hold`
+    takes.
 
     What can be tried again, such as a journal that others have locked or that cannot be reached, is
     tried again for `patience_s` seconds of the run's clock: what runs goes on, what would follow
@@ -88,6 +103,7 @@ class Recorder:
         *,
         letters: Iterable[Letter] = (),
         patience_s: float = PATIENCE_S,
+        redactions: Redactions | None = None,
     ) -> None:
         self.lost: StoreError | None = None
         self.suspended = False
@@ -98,8 +114,11 @@ class Recorder:
         self._left = False
         self._in_loop = journal.quick
         self._letters = Letters(journal, run, letters)
-        self._waiting = Waiting()
+        self._takes = durability != "none"
+        self._redactions = redactions
+        self._waiting = Waiting(None if redactions is None else redactions.redact_all)
         self._weighty = False
+        self._weighty_kinds = _WEIGHTY if durability == "sync" else frozenset((HumanAsked,))
         self._held: list[Start] = []
         self._writing: asyncio.Future[None] | None = None
         self._timers: dict[float, Timer] = {}
@@ -134,20 +153,33 @@ class Recorder:
         if self._meter is not None and type(event) is RunFinished:
             self.add(self._meter.measured(event.at_s))
         self.add(event)
-        kind = type(event)
-        if kind in _WEIGHTY:
-            self._weighty |= self._durability == "sync" or kind is HumanAsked
+        if type(event) in self._weighty_kinds:
+            self._weighty = True
             if isinstance(event, HumanAsked) and self._host is not None:
                 self._letters.asked(event.node, self._host)
 
+    def hold(self, record: Record) -> bool:
+        """Take the next event or call as it is: it is redacted when its batch is written.
+
+        False where it has to be redacted now, and `hear` or `add` takes what is left of it.
+        """
+        kind, redactions = type(record), self._redactions
+        if redactions is None or not redactions.is_alone(kind):
+            return False
+        if self._takes and not (self._left and kind in _KEPT_EVENTS):
+            self._waiting.hold(record)
+            if kind in self._weighty_kinds:
+                self._weighty = True
+            if self._durability == "async":
+                self._write_soon()
+        return True
+
     def add(self, record: Record) -> None:
         """Take what passes the border, to be written with what follows it."""
-        if self.lost is not None or self._durability == "none":
-            return
-        self._waiting.add(record)
-        if self._durability == "async":
-            self._later(_SOON_S, self._write)
-            self._weighty |= len(self._waiting) > _CROWDED
+        if self._takes:
+            self._waiting.add(record)
+            if self._durability == "async":
+                self._write_soon()
 
     async def write(self, event: Record, durable: bool = False) -> None:
         """Take what passes the border. `durable`: it is in the journal when this returns.
@@ -201,6 +233,10 @@ class Recorder:
 
     # -- how it is written -------------------------------------------------------------------
 
+    def _write_soon(self) -> None:
+        self._later(_SOON_S, self._write)
+        self._weighty |= len(self._waiting) > _CROWDED
+
     def _release(self, starts: Sequence[Start]) -> None:
         if starts and self.lost is None and self._host is not None:
             self._host.start(starts)
@@ -215,17 +251,18 @@ class Recorder:
         self._weighty = False
         starts, self._held = self._held, []
         if self._waiting:
-            self._writing = self._appending(self._waiting.take())
+            self._writing = self._appending()
         if self._writing is None:
             self._release(starts)
         else:
             self._writing.add_done_callback(lambda done: self._written(done, starts))
 
-    def _appending(self, records: Sequence[Record]) -> asyncio.Future[None] | None:
-        """Write `records`; where that goes on in the thread, its end."""
-        if not self._in_loop:
-            return asyncio.ensure_future(self._persist(records))
+    def _appending(self) -> asyncio.Future[None] | None:
+        """Write the records that wait; where that goes on in the thread, its end."""
         try:
+            records = self._waiting.take()
+            if not self._in_loop:
+                return asyncio.ensure_future(self._persist(records))
             try:
                 self._journal.append(self._run, records, wait=False)
             except StoreError as error:
@@ -277,6 +314,7 @@ class Recorder:
             self.lost = StoreError(f"the run cannot be recorded: {told.message}", hint=told.hint)
             failure = self.lost.failure()
         self.lost.__cause__ = error
+        self._takes = False
         if self._host is not None:
             self._host.journal_lost(failure)
 

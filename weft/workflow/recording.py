@@ -20,7 +20,7 @@ from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Claim, Journal, Letter, Record, RunHeader
 from weft.core.secrets import SecretFilter
-from weft.engine.cassette import CallLog, Confirmation, Redactor
+from weft.engine.cassette import CallLog, Confirmation, RecordRedactor, Redactor
 from weft.engine.cassette.memory import OnceMemory
 from weft.engine.cassette.once import has_acted, stands_open
 from weft.engine.effects import EffectLedger, UnsettledEffect
@@ -110,10 +110,11 @@ class Recording:
         compiled: CompiledFlow,
         past: Past | None,
         redactor: Redactor,
-        redact: Callable[[Record], Sequence[Record]],
+        redact: RecordRedactor,
         hear: Heard | None = None,
     ) -> None:
         self._audience = CallAudience(hear)
+        self._alone = hear is None  # the journal alone is told of calls
         self._redactor = redactor
         self._redact = redact
         self._own = None if past is None else past.own
@@ -142,6 +143,7 @@ class Recording:
             durability,
             letters=letters,
             patience_s=unit.document.run.journal_wait if wait_s is None else wait_s,
+            redactions=redact,
         )
 
     @property
@@ -179,6 +181,8 @@ class Recording:
         return recorded_models(models, book, given)
 
     def _write(self, event: CallEvent, durable: bool) -> Awaitable[None] | None:
+        if not durable and self._alone and self.recorder.hold(event):
+            return None
         for told in self._redact(event):
             self._audience.tell(told)
             self.recorder.add(told)

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from json.encoder import encode_basestring as quoted
+from operator import itemgetter
 from typing import Any, Final
 
 from weft.core.ports.model import ModelRequest
@@ -17,6 +18,7 @@ from weft.core.redaction import Redactor
 from weft.core.values import ToolSpec
 
 _LENGTH: Final = 12
+_second: Final = itemgetter(1)
 UNASKED: Final = frozenset({"priority", "cache_prefix", "program", "timeout_s"})
 """Fields of a request that do not change its answer, but where and when it is computed."""
 _SEEN: Final = frozenset({"name", "description", "parameters"})
@@ -25,7 +27,10 @@ _SEEN: Final = frozenset({"name", "description", "parameters"})
 
 def tool_digest(name: str, arguments: Mapping[str, Any], redactor: Redactor) -> str:
     """12 hexadecimal digits; the same for the same content, whatever the secrets in it are."""
-    return _digest(f'["tool", {quoted(name)}, {canonical_text(arguments)}]', redactor)
+    text = _object_text(arguments) if type(arguments) is dict else None
+    if text is None:
+        text = canonical_text(arguments)
+    return _digest(f'["tool", {quoted(name)}, {text}]', redactor)
 
 
 def request_digest(model: str, request: ModelRequest, redactor: Redactor) -> str:
@@ -66,11 +71,12 @@ def _object_text(content: dict[Any, Any]) -> str | None:
             text = quoted(item) if kind is str else canonical_text(item)
         pairs.append((key, f"{quoted(key)}: {text}"))
     pairs.sort()
-    return f"{{{', '.join([text for _, text in pairs])}}}"
+    return f"{{{', '.join(map(_second, pairs))}}}"
 
 
 def _digest(text: str, redactor: Redactor) -> str:
-    text = redactor.text(text)
+    if redactor.in_text(text):
+        text = redactor.text(text)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from weft.core.calls import (
     CallId,
@@ -27,13 +27,14 @@ from weft.core.events import (
     NodeStarted,
     NodeStreamed,
     NodeWaiting,
+    Outcome,
     RunFinished,
     RunStarted,
 )
 from weft.core.ids import NodeId
 from weft.core.ports import Prefilled, ToolCallDelta
 from weft.core.ports.journal import Record
-from weft.core.redaction import Redactor
+from weft.core.redaction import INERT, Redactor
 from weft.engine.cassette.book import Piece
 from weft.engine.cassette.streamed import StreamRedactor, Text
 
@@ -41,6 +42,7 @@ R = TypeVar("R")
 _Call = tuple[NodeId, int, CallId]
 _WHOLE: Final = frozenset({ToolCalled, ToolReturned})
 """Records that hold nothing back and whose texts may have secrets anywhere."""
+_ALONE: Final = frozenset({*_WHOLE, NodeStarted, NodeFinished})
 _SECRET_TOKEN: Final = 0
 _SHORTEST_IDS: Final = 2
 
@@ -67,6 +69,43 @@ class RecordRedactor:
         if isinstance(record, NodeStarted):
             return [self._named(record, record.node)]
         return self._of_kind(record)
+
+    def is_alone(self, kind: type) -> bool:
+        """Whether what may be kept of a record of this `kind`, if it came now, is in it alone.
+
+        Then it may be redacted later, and with others: see `redact_all`.
+        """
+        return kind in _ALONE and not (kind is NodeFinished and (self._nodes or self._calls))
+
+    def redact_all(self, records: list[Record]) -> list[Record]:
+        """What may be kept of such records, looked through at once."""
+        texts: list[str] = []
+        values: list[Any] = []
+        for record in records:
+            match record:
+                case ToolCalled():
+                    texts += record.node, record.call, record.tool
+                    texts += record.effect, record.key, record.stands_for
+                    value = record.arguments
+                case ToolReturned(failure=None):
+                    texts += record.node, record.call, record.done
+                    value = record.value
+                case NodeStarted():
+                    texts += record.node, record.digest
+                    continue
+                case NodeFinished(outcome=Outcome(failure=None)):
+                    texts += record.node, record.digest, record.outcome.status, record.outcome.via
+                    value = record.outcome.value
+                case _:
+                    value = record
+            if type(value) is str:
+                texts.append(value)
+            elif type(value) not in INERT:
+                values.append(value)
+        redactor = self._redactor
+        if not redactor.in_text("\n".join(texts)) and (not values or redactor.is_clean(values)):
+            return records
+        return [self._redactor.redact(each) for each in records]
 
     def _of_kind(self, record: Record) -> list[Record]:
         match record:

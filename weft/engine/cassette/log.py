@@ -54,17 +54,18 @@ class CallLog:
         unsure: bool = False,
         misfit: Callable[[object, JsonSchema], str | None] | None = None,
     ) -> None:
-        self._run = run
-        self._unsure = unsure
+        self.run = run
+        self.unsure = unsure
         self._misfit = misfit
         self._now_s = now_s
         self._write = write
+        self.kept = write is not None
         self._confirmed = {_anywhere(where): said for where, said in (confirmed or {}).items()}
         self._spoken: dict[str, str] = {}
         self._gone = gone
-        self._redactor = redactor or _HIDES_NOTHING
+        self.redactor = redactor or _HIDES_NOTHING
         self._log = log
-        self._ids = CallIds()
+        self.ids = CallIds()
         self._past = CallMemory()
         self._once = OnceMemory()
         self._past_once = OnceMemory()
@@ -72,28 +73,11 @@ class CallLog:
         self._told: set[str] = set()
         self._unrecalled: set[NodeId] = set()
         self._recalled: set[tuple[NodeId, int, CallId]] = set()
+        self._is_later = False
+        """Whether this part of the run has one before it."""
         for record in past:
+            self._is_later = True
             self._remember(record)
-
-    @property
-    def run(self) -> RunId:
-        return self._run
-
-    @property
-    def ids(self) -> CallIds:
-        return self._ids
-
-    @property
-    def redactor(self) -> Redactor:
-        return self._redactor
-
-    @property
-    def unsure(self) -> bool:
-        return self._unsure
-
-    @property
-    def kept(self) -> bool:
-        return self._write is not None
 
     @property
     def now_s(self) -> float:
@@ -105,12 +89,12 @@ class CallLog:
         return len(self._recalled)
 
     def known(self, place: Place, call: CallId) -> Known | None:
-        found = self._past.find(place.node, place.attempt, call)
+        found = self._past.find(place.node, place.attempt, call) if self._is_later else None
         if found is None:
             return None
         if found.succeeded:
             self._recalled.add((place.node, place.attempt, call))
-        return self._redactor.restore(found)
+        return self.redactor.restore(found)
 
     def once(self, node: NodeId, call: CallId) -> Known | None:
         here = self._once.find(node, call)
@@ -119,7 +103,7 @@ class CallLog:
         found = self._past_once.find(node, call)
         if found is not None and found.succeeded:
             self._recalled.add((node, 0, call))
-        return self._redactor.restore(found)
+        return self.redactor.restore(found)
 
     def replaced(self, place: Place, call: CallId) -> Known | None:
         asked = self._asked.setdefault(place, set())
@@ -130,8 +114,8 @@ class CallLog:
             again = made.call in asked or known is not here.get(made.call, known)
             ours = made.call in here and (made.node, made.attempt) == (place.node, place.attempt)
             if not again and not ours and has_acted(known):
-                return self._redactor.restore(known)
-        return self._redactor.restore(self._moved(call))
+                return self.redactor.restore(known)
+        return self.redactor.restore(self._moved(call))
 
     def superseded(self, place: Place, call: CallId) -> bool:
         here = self._once.find(place.node, call)
@@ -185,7 +169,8 @@ class CallLog:
             self._log(node, text)
 
     def put(self, event: CallEvent, durable: bool = False) -> Awaitable[None] | None:
-        self._once.add(event)
+        if durable:  # as all calls that must not be repeated are
+            self._once.add(event)
         return None if self._write is None else self._write(event, durable)
 
     async def write(self, event: CallEvent, durable: bool = False) -> None:
@@ -203,7 +188,7 @@ class CallLog:
             for node in self._unrecalled:
                 self._past.forget(node)
         elif isinstance(record, ModelTold):
-            self.told(record.model, self._redactor.restore(record.question))
+            self.told(record.model, self.redactor.restore(record.question))
         elif isinstance(record, ToolsListed):
             self.told(f"tools:{record.source}", (record.specs,))
         elif isinstance(record, get_args(CallEvent)):

@@ -37,11 +37,12 @@ GUARDED: Final = ("once", "idempotent")
 class _Call:
     """One call on its way: what stands for it, and its two events.
 
+    `key`: its idempotency key, empty for a tool that has no use for one.
     What writes an event returns what is to be awaited until it is durable, where it has to be.
     """
 
     __slots__ = (
-        *("_book", "_place", "_name", "arguments", "_effect", "_result", "_id", "_made", "_key"),
+        *("_book", "_place", "_name", "arguments", "_effect", "_result", "_id", "_made", "_key", "key"),
     )
 
     def __init__(
@@ -61,13 +62,8 @@ class _Call:
         self._result = result
         self._id = book.ids.tool(place, tool_digest(name, arguments, book.redactor))
         self._made: MadeCall | None = None
-        guarded = effect in GUARDED
-        self._key = key_of(book.run, place.node, self._id) if guarded else ""
-
-    @property
-    def key(self) -> str:
-        """The idempotency key, empty for a tool that has no use for one."""
-        return self._key if self._effect == "idempotent" else ""
+        self._key = key_of(book.run, place.node, self._id) if effect in GUARDED else ""
+        self.key = self._key if effect == "idempotent" else ""
 
     def settled(self) -> Known | ReportedResult | None:
         """What stands for making it. Raises: `EffectUnknown`."""
@@ -120,34 +116,35 @@ class _Call:
             await self._book.write(event, True)
         except asyncio.CancelledError:  # the intent may be written: nobody has acted on it
             stopped = Cancelled("it was cancelled before it was made").failure()
-            await _written(self._ended(None, stopped, "not done"))
+            await _written(self._ended(stopped, "not done"))
             raise
         self._made = MadeCall(self._name)
 
     def returned(self, value: Any) -> Awaitable[None] | None:
         """Write the result."""
-        ending = self._ended(value, None, "done")
-        return ending if self._made is None else self._carried_out(self._made, ending)
+        place, book = self._place, self._book
+        event = tool_returned(
+            place.node, place.attempt, self._id, value, None, "done", book.now_s
+        )
+        return self._carried_out(event) if self._effect == "once" else book.put(event)
 
-    async def _carried_out(self, made: MadeCall, ending: Awaitable[None] | None) -> None:
-        made.carried_out()
-        await _written(ending)
-        made.close()
+    async def _carried_out(self, event: ToolReturned) -> None:
+        if self._made is not None:
+            self._made.carried_out()
+        await self._kept(event)
+        if self._made is not None:
+            self._made.close()
 
     def failed(self, error: Exception) -> Awaitable[None] | None:
         """Write the failure."""
         done = doneness(error)
         if self._made is not None and done != "unknown":
             (self._made.close if done == "not done" else self._made.carried_out)()
-        return self._ended(None, convert(error).failure(), done)
+        return self._ended(convert(error).failure(), done)
 
-    def _ended(
-        self, value: Any, failure: Failure | None, done: Doneness
-    ) -> Awaitable[None] | None:
+    def _ended(self, failure: Failure, done: Doneness) -> Awaitable[None] | None:
         place, book = self._place, self._book
-        event = tool_returned(
-            place.node, place.attempt, self._id, value, failure, done, book.now_s
-        )
+        event = tool_returned(place.node, place.attempt, self._id, None, failure, done, book.now_s)
         return self._kept(event) if self._effect == "once" else book.put(event)
 
     async def _kept(self, event: ToolReturned) -> None:
@@ -210,11 +207,12 @@ class RecordingTools:
         return make if passes else partial(self._call, name, make)
 
     async def _call(self, name: str, make: ToolCall, arguments: Mapping[str, Any]) -> Any:
-        effect = self._effect(name)
+        spec = self._specs.get(name) or self._spec(name)
+        effect: Effect = "unknown" if spec is None else spec.effect
         here = self._here(effect)
         if here is None:
             return await make(arguments)
-        call = _Call(*here, name, arguments, effect, self._result(name))
+        call = _Call(*here, name, arguments, effect, None if spec is None else spec.result)
         settled = call.settled()
         if settled is not None:
             return await call.taken(settled)
@@ -238,14 +236,14 @@ class RecordingTools:
         place = current_place() if self._calls.kept or effect in GUARDED else None
         return None if place is None else (self._calls, place)
 
-    def _effect(self, name: str) -> Effect:
+    def _spec(self, name: str) -> ToolSpec | None:
         if name not in self._specs:
             self._specs = {spec.name: spec for spec in self._inner.specs()}
-        return self._specs[name].effect if name in self._specs else "unknown"
+        return self._specs.get(name)
 
-    def _result(self, name: str) -> JsonSchema | None:
-        """What the tool says of its results, after `_effect`."""
-        return self._specs[name].result if name in self._specs else None
+    def _effect(self, name: str) -> Effect:
+        spec = self._spec(name)
+        return "unknown" if spec is None else spec.effect
 
 
 class _Batches(RecordingTools):
@@ -259,7 +257,8 @@ class _Batches(RecordingTools):
         assert isinstance(self._inner, BatchRunner)
         if here is None:
             return await self._inner.call_batch(name, calls)
-        result = self._result(name)
+        spec = self._spec(name)
+        result = None if spec is None else spec.result
         made = [_Call(*here, name, arguments, effect, result) for arguments in calls]
         outcomes = {index: await _standing(call) for index, call in enumerate(made)}
         open_ = [index for index, call in enumerate(made) if outcomes[index] is call]
