@@ -20,7 +20,7 @@ from weft.engine.graph import Graph, grew, ranking
 from weft.engine.join import Verdict
 from weft.engine.node import Grow, Node
 from weft.engine.options import RunOptions
-from weft.engine.recall import Recall
+from weft.engine.recall import NOTHING, Recall
 from weft.engine.slices import SLICE, finish, slices
 from weft.engine.state import Growth, NodeState, Phase
 
@@ -105,7 +105,7 @@ class Expansion(Ending):
 
     def _call_off(self, nodes: Iterable[Node]) -> None:
         """End those of `nodes`, just added, that somebody cancelled before they had started."""
-        if self._recall is None:
+        if self._recall is None or self._recall is NOTHING:
             return
         for node in nodes:
             state, end = self.states[node.id], self._recall.called_off(node.id)

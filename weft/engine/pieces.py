@@ -39,6 +39,10 @@ class Waiting:
 
     def take(self) -> list[Record]:
         """Everything, in order; nothing waits any more."""
+        if self._held and not self.records:
+            records, self._held = self._held, []
+            self.hold = self._held.append
+            return records if self._redact is None else self._redact(records)
         if self._held:
             self._let_go()
         elif self._streams:
@@ -49,8 +53,8 @@ class Waiting:
     def _let_go(self) -> None:
         if self._streams:
             self._join_pieces()
-        held = self._held.copy()
-        self._held.clear()
+        held, self._held = self._held, []
+        self.hold = self._held.append
         self.records += held if self._redact is None else self._redact(held)
 
     def _add_piece(self, piece: NodeStreamed | ModelStreamed) -> None:

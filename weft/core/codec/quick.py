@@ -5,7 +5,7 @@ The text is the one that `list_writer` writes, which is slower since it asks eac
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from json.encoder import encode_basestring as quoted
 from typing import Any, Final, get_args
 
@@ -16,16 +16,22 @@ from weft.core.events import NodeFinished, NodeStarted, Outcome
 from weft.core.values import Effect
 
 
-def quickly(value: object, sink: Sink) -> str | None:
-    """The text of a record; None: `list_writer` has to look at it."""
-    way = _WAYS.get(type(value))
-    if way is None:
-        return None
-    sink.total = 0
-    try:
-        return way(value, sink)
-    except (TypeError, ValueError, Unwritable):
-        return None  # the other way says of which field
+Write = Callable[[object, Sink], str]
+
+
+def quickly(values: Iterable[object], sink: Sink, otherwise: Write) -> list[str]:
+    """The texts of records; `otherwise` writes what is not usual."""
+    texts: list[str] = []
+    for value in values:
+        way, text = _WAYS.get(type(value)), None
+        if way is not None:
+            sink.total = 0
+            try:
+                text = way(value, sink)
+            except (TypeError, ValueError, Unwritable):
+                pass  # the other way says of which field
+        texts.append(otherwise(value, sink) if text is None else text)
+    return texts
 
 
 def _started(value: NodeStarted, _sink: Sink) -> str | None:
@@ -39,7 +45,10 @@ def _called(value: ToolCalled, sink: Sink) -> str | None:
     attempt, at_s, effect = value.attempt, value.at_s, value.effect
     if effect not in _EFFECTS or value.stands_for:
         return None
-    arguments = _plain(value.arguments, sink)
+    held = value.arguments
+    arguments = _flat(held) if type(held) is dict else ""
+    if not arguments or len(arguments) > APART:
+        arguments = free(held, sink)
     head = f"[4,{quoted(value.node)},{attempt!r},{quoted(value.call)},{quoted(value.tool)},"
     tail = f',"{effect}",{quoted(value.key)},{at_s!r}]'
     usual = type(attempt) is int and type(at_s) is float and -_LATEST < at_s < _LATEST
@@ -54,7 +63,9 @@ def _returned(value: ToolReturned, sink: Sink) -> str | None:
     usual = type(attempt) is int and type(at_s) is float and -_LATEST < at_s < _LATEST
     if not usual or len(head) > APART:
         return None
-    return f'{head}{_plain(value.value, sink)},null,"done",{at_s!r}]'
+    held = value.value
+    text = int.__repr__(held) if type(held) is int and -_SHORT < held < _SHORT else None
+    return f'{head}{text or free(held, sink)},null,"done",{at_s!r}]'
 
 
 def _finished(value: NodeFinished, sink: Sink) -> str | None:
@@ -70,26 +81,10 @@ def _finished(value: NodeFinished, sink: Sink) -> str | None:
     if not usual or len(node) > APART:
         return None
     held = outcome.value
-    inner = '["succeeded"]' if held is None else f'["succeeded",{_plain(held, sink)}]'
-    if len(inner) > APART:
-        inner = sink.fold(inner)
-    return f"[2,{node},{inner},{at_s!r}]"
-
-
-def _plain(value: object, sink: Sink) -> str:
-    """What `free` writes: here without a call for each part, where those are few short leaves."""
-    kind = type(value)
-    if kind is int:
-        text = int.__repr__(value)
-    elif kind is str:
-        text = quoted(value)
-    elif kind is dict:
-        text = _flat(value)
-    else:
-        text = ""
-    if text and len(text) <= APART:
-        return text
-    return free(value, sink)
+    if type(held) is int and -_SHORT < held < _SHORT:
+        return f'[2,{node},["succeeded",{held!r}],{at_s!r}]'
+    inner = '["succeeded"]' if held is None else f'["succeeded",{free(held, sink)}]'
+    return f"[2,{node},{sink.fold(inner)},{at_s!r}]"
 
 
 def _flat(value: dict[Any, Any]) -> str:
@@ -109,6 +104,7 @@ def _flat(value: dict[Any, Any]) -> str:
 
 
 _FEW: Final = 16
+_SHORT: Final = 1 << 62
 _LATEST: Final = 1e300
 _EFFECTS = frozenset(get_args(Effect))
 _WAYS: dict[type, Callable[[Any, Sink], str | None]] = {

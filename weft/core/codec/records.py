@@ -26,8 +26,7 @@ def encode(value: object, keep: Keep | None = None) -> str:
 def encode_all(values: Iterable[object], keep: Keep | None = None) -> str:
     """Several values as one JSON list. Raises: as `encode`."""
     sink = Sink(keep, as_lists=True)
-    texts = [quickly(value, sink) or _written(value, sink) for value in values]
-    return f"[{','.join(texts)}]"
+    return f"[{','.join(quickly(values, sink, _written))}]"
 
 
 def _written(value: object, sink: Sink) -> str:

@@ -22,6 +22,7 @@ from weft.core.codec.registry import KNOWN
 from weft.core.codec.sink import APART, CHUNK, Sink, Unwritable
 from weft.core.errors import StoreError
 from weft.core.events import NodeInfo
+from weft.core.ids import NodeId
 from weft.core.values import Message
 
 Write = Callable[[Any, Sink], str]
@@ -31,6 +32,10 @@ _NODES_CHUNK = 8192  # nodes and their names come again with another run of the 
 _NUMBERS = 128
 _DEEPEST = 64  # a reader needs a few frames of Python's stack for each
 _PLAIN_BITS = 10_000  # Python refuses to read integers of more than 4,300 digits
+
+
+_tail_of = attrgetter(*LAYOUTS[NodeInfo].fields[5:])
+_USUAL_TAIL = _tail_of(NodeInfo(NodeId(""), ""))
 
 
 @cache
@@ -171,10 +176,27 @@ def _typed_object(cls: type) -> Write:
         if found is not cls:
             raise TypeError(f"{found.__name__} is no {cls.__name__}")
         if sink.as_lists and has_layout:
+            if cls is NodeInfo and (text := _usual_node(value)):
+                return text
             return sink.fold(list_writer(cls)(value, sink), apart)
         return object_writer(cls, apart)(value, sink)
 
     return write
+
+
+def _usual_node(value: NodeInfo) -> str:
+    """What `list_writer` writes of a node, of which there are many; empty for an unusual one."""
+    if _tail_of(value) != _USUAL_TAIL:
+        return ""
+    parent, resource = value.parent, value.resource
+    text = f"[{quoted(value.id)},{quoted(value.kind)}"
+    if value.sources or resource is not None:
+        of_parent = "null" if parent is None else quoted(parent)
+        text += f",{of_parent},[{','.join(map(quoted, value.sources))}]"
+        text += "]" if resource is None else f",{quoted(resource)}]"
+    else:
+        text += "]" if parent is None else f",{quoted(parent)}]"
+    return text if len(text) <= APART else ""
 
 
 def _maybe(inner: Write) -> Write:

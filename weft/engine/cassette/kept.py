@@ -112,9 +112,10 @@ class RecordRedactor:
             case NodeWaiting() | NodeSpent():
                 return [self._named(record, record.node)]
             case GraphGrew() | RunStarted():
-                ids = (part for info in record.nodes for part in (info.id, *info.sources))
-                kinds = {text for info in record.nodes for text in (info.kind, info.resource or "")}
-                return [self._named(record, "\n".join((*ids, *kinds)))]
+                names: list[str] = []
+                for info in record.nodes:
+                    names += info.id, info.kind, info.resource or "", *info.sources
+                return [self._named(record, "\n".join(names))]
             case NodeStreamed():
                 return [*self._of_node(record.node).take(record)]
             case NodeRetrying() | NodeRerouted():

@@ -71,7 +71,9 @@ def unpacked(stored: bytes) -> bytes:
 
 def sealed(text: str) -> bytes:
     """A text as a row holds it: with a checksum, since no name says what has to be in it."""
-    body = packed(text.encode("utf-8", "surrogatepass"), _ROW_WORTH_PACKING)
+    body = text.encode("utf-8", "surrogatepass")
+    if len(body) >= _ROW_WORTH_PACKING:
+        body = packed(body, _ROW_WORTH_PACKING)
     return zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big") + body
 
 

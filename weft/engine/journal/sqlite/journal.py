@@ -122,13 +122,17 @@ class SqliteJournal:
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
         self._enter(wait)  # what `_writing` does, in the shortest way: every step comes here
         try:
-            db, held = self._waiting(wait).db, self._held.get(run)
+            if wait is not self._waits:
+                self._waiting(wait)
+            held = self._held.get(run)
             if held is None:
                 raise self._refusal_to_write or unclaimed(run)
             if records:
-                if not wait and writing.has_intent(records):
+                intent = writing.has_intent(records)
+                if intent and not wait:
                     raise DiskWait(self.path)
-                self._merger.written(writing.append(db, held, records, self._clock.wall))
+                wall = self._clock.wall
+                self._merger.written(writing.append(self._db, held, records, wall, intent))
                 self._version += 1
         except (Error, OSError) as error:
             raise store_error(self.path, error) from error

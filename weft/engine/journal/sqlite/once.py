@@ -87,6 +87,11 @@ class OnceLog:
         """Whether no call is in it."""
         return not self._entries
 
+    @property
+    def waits(self) -> bool:
+        """Whether a call that is in it may still return."""
+        return bool(self._open)
+
     def calls(self, records: Sequence[Record]) -> list[Record]:
         """Of `records` those of `once` calls."""
         found: list[Record] = []
@@ -254,6 +259,8 @@ def _write(file: int, place: int, data: bytes) -> None:
     """Write all of `data` at a place. Raises: `OSError`; a part of it may be there then."""
     os.lseek(file, place, os.SEEK_SET)
     written = os.write(file, data)
+    if written == len(data):
+        return
     left = memoryview(data)[written:]
     while left:  # where room is short the system writes a part, and complains the next time
         left = left[os.write(file, left) :]

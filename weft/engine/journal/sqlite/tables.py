@@ -17,13 +17,13 @@ from weft.engine.journal.sqlite.locks import holder, is_locked
 from weft.engine.journal.sqlite.schema import number
 from weft.engine.journal.tables import PAGE, Row, Tables
 
-_SEQ_BITS = 32
+SEQ_BITS = 32
 _ROW = "SELECT no, id, flow, wall, ended_wall, part, status, end_seq, logged FROM runs"
 
 
 def base_of(no: int) -> int:
     """The keys of a run's batches are larger, and no larger than that of the next run."""
-    return no << _SEQ_BITS
+    return no << SEQ_BITS
 
 
 class SqliteTables(Tables):

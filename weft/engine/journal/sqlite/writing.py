@@ -23,7 +23,7 @@ from weft.engine.journal.rows import A_WORD
 from weft.engine.journal.sqlite.faults import is_full
 from weft.engine.journal.sqlite.locks import FileLock
 from weft.engine.journal.sqlite.once import OnceLog
-from weft.engine.journal.sqlite.tables import base_of
+from weft.engine.journal.sqlite.tables import SEQ_BITS
 
 _INSERT = "INSERT INTO batches VALUES (?, ?, ?, ?)"
 _PAGE_BYTES = 4096
@@ -68,45 +68,40 @@ class Prepared:
     def __init__(
         self, no: int, seq: int, chain: bytes, part: int, records: Sequence[Record]
     ) -> None:
+        blobs = Blobs()
+        body = sealed(encode_all(records, blobs.keep))
         self.records = records
-        self._blobs = Blobs()
-        body = sealed(encode_all(records, self._blobs.keep))
-        self.seq = seq + len(records)
-        self.chain = link(chain, self.seq, part, body)
-        self.row = (base_of(no) + self.seq, part, body, self.chain)
-
-    @property
-    def pages(self) -> int:
-        """How many pages of the database it changes, roughly: each value has one in an index."""
-        values = self._blobs.bodies.values()
-        apart = sum(2 + len(body) // _PAGE_BYTES for body in values) if values else 0
-        return 1 + len(self.row[2]) // _PAGE_BYTES + apart
-
-    @property
-    def bodies(self) -> Mapping[bytes, bytes]:
+        self.seq = seq = seq + len(records)
+        self.chain = link(chain, seq, part, body)
+        self.row = ((no << SEQ_BITS) + seq, part, body, self.chain)
+        self.bodies: Mapping[bytes, bytes] = blobs.bodies
         """What its records keep apart."""
-        return self._blobs.bodies
+        self.pages = 1 + len(body) // _PAGE_BYTES
+        """How many pages of the database it changes, roughly: each value has one in an index."""
+        if blobs.bodies:
+            self.pages += sum(2 + len(body) // _PAGE_BYTES for body in blobs.bodies.values())
 
 
 def append(
-    db: sqlite3.Connection, held: Held, records: Sequence[Record], wall: Callable[[], datetime]
+    db: sqlite3.Connection,
+    held: Held,
+    records: Sequence[Record],
+    wall: Callable[[], datetime],
+    intent: bool,
 ) -> int:
     """Write a batch: all of it or nothing; its pages. `wall`: the clock, for the time of an end.
 
-    What could not be noted beside the database comes first, and is not written again.
+    What could not be noted beside the database comes first, and is not written again. `intent`: see
+    `has_intent`.
     """
     if held.unnoted is not None:
         records = records[held.unnoted.records :]
         _note(held, held.unnoted.calls)
         held.unnoted = None
-    return _append(db, held, records, wall) if records else 0
-
-
-def _append(
-    db: sqlite3.Connection, held: Held, records: Sequence[Record], wall: Callable[[], datetime]
-) -> int:
+        if not records:
+            return 0
     batch = Prepared(held.no, held.seq, held.chain, held.progress.part, records)
-    calls = held.once.calls(records)
+    calls = held.once.calls(records) if intent or held.once.waits else ()
     if calls:
         _insert_with_calls(db, held, batch, calls, wall)
     else:
