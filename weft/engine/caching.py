@@ -8,11 +8,13 @@ import json
 from collections.abc import Mapping
 from enum import Enum
 from json.encoder import encode_basestring_ascii
+from operator import itemgetter
 from typing import Any
 
 from weft.engine.node import Cache, Streamed
 
 _PLAIN = (str, int, float)
+_second = itemgetter(1)
 
 
 def key(cache: Cache, inputs: Mapping[str, Any]) -> str | None:
@@ -72,14 +74,14 @@ def _map_text(value: dict[Any, Any]) -> str | None:
     for key, item in value.items():
         if type(key) is not str:
             return None
-        kind = type(item)
+        kind, name = type(item), encode_basestring_ascii(key)
         if kind is int:
             text = int.__repr__(item)
         else:
             text = encode_basestring_ascii(item) if kind is str else content_text(item)
-        pairs.append((encode_basestring_ascii(key), text))
+        pairs.append((name, f", [{encode_basestring_ascii(name)}, {text}]"))
     pairs.sort()
-    return f'["map"{"".join([f", [{encode_basestring_ascii(key)}, {text}]" for key, text in pairs])}]'
+    return f'["map"{"".join(map(_second, pairs))}]'
 
 
 def _key(key: Any) -> str:

@@ -39,10 +39,10 @@ def digest(
     identity = node.identity or (parent.digest if parent is not None else "")
     if not node.recallable or (parent is not None and not identity):
         return ""
-    streams = [edge for edge in node.edges if edge.stream and edge.name in argument]
-    if streams:
-        argument = dict(argument)
-        for edge in streams:
+    given = argument
+    for edge in node.edges:
+        if edge.stream and edge.name in given:
+            argument = dict(given) if argument is given else argument
             source = states[edge.source]
             argument[edge.name] = [edge.source, digest(source, inputs(source, states), states)]
     if not argument:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Literal, Protocol, TypeVar
 
@@ -60,8 +60,13 @@ _KEPT_EVENTS: Final = frozenset((NodeStarted, NodeFinished))
 class Redactions(Protocol):
     """Takes secrets out of records."""
 
-    def is_alone(self, kind: type) -> bool:
-        """Whether a record of this `kind` may be redacted later, with others."""
+    @property
+    def alone(self) -> Container[type]:
+        """Kinds of records that may be redacted later, with others."""
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether the end of a node has to be redacted at once."""
 
     def redact_all(self, records: list[Record]) -> list[Record]:
         """What may be kept of such records."""
@@ -116,6 +121,7 @@ class Recorder:
         self._letters = Letters(journal, run, letters)
         self._takes = durability != "none"
         self._redactions = redactions
+        self._alone: Container[type] = () if redactions is None else redactions.alone
         self._waiting = Waiting(None if redactions is None else redactions.redact_all)
         self._weighty = False
         self._weighty_kinds = _WEIGHTY if durability == "sync" else frozenset((HumanAsked,))
@@ -140,6 +146,10 @@ class Recorder:
     @property
     def now_s(self) -> float:
         """Seconds of the run, those of its earlier parts included; 0 before it begins."""
+        return self.seconds()
+
+    def seconds(self) -> float:
+        """What `now_s` is."""
         return 0.0 if self._host is None else self._host.elapsed_s
 
     def metered(self, node: NodeId, work: Awaitable[Any]) -> Awaitable[Any]:
@@ -164,7 +174,9 @@ class Recorder:
         False where it has to be redacted now, and `hear` or `add` takes what is left of it.
         """
         kind, redactions = type(record), self._redactions
-        if redactions is None or not redactions.is_alone(kind):
+        if redactions is None or (
+            kind not in self._alone and (kind is not NodeFinished or redactions.holds_back)
+        ):
             return False
         if self._takes and not (self._left and kind in _KEPT_EVENTS):
             self._waiting.hold(record)

@@ -167,7 +167,7 @@ class Recording:
         past = self._past or Past(NOTHING, self._redactor)
         book = self._calls = CallLog(
             self.run,
-            lambda: self.recorder.now_s,
+            self.recorder.seconds,
             self._write,
             past=past.records,
             confirmed=past.confirmed,

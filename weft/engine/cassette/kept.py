@@ -42,7 +42,6 @@ R = TypeVar("R")
 _Call = tuple[NodeId, int, CallId]
 _WHOLE: Final = frozenset({ToolCalled, ToolReturned})
 """Records that hold nothing back and whose texts may have secrets anywhere."""
-_ALONE: Final = frozenset({*_WHOLE, NodeStarted, NodeFinished})
 _SECRET_TOKEN: Final = 0
 _SHORTEST_IDS: Final = 2
 
@@ -70,12 +69,16 @@ class RecordRedactor:
             return [self._named(record, record.node)]
         return self._of_kind(record)
 
-    def is_alone(self, kind: type) -> bool:
-        """Whether what may be kept of a record of this `kind`, if it came now, is in it alone.
+    alone: Final = frozenset({*_WHOLE, NodeStarted})
+    """Kinds of records of which may be kept what is in each alone: they may wait for `redact_all`.
 
-        Then it may be redacted later, and with others: see `redact_all`.
-        """
-        return kind in _ALONE and not (kind is NodeFinished and (self._nodes or self._calls))
+    So may the end of a node while nothing is held back.
+    """
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether there are pieces that come with a later record."""
+        return bool(self._nodes or self._calls)
 
     def redact_all(self, records: list[Record]) -> list[Record]:
         """What may be kept of such records, looked through at once."""
@@ -98,10 +101,11 @@ class RecordRedactor:
                     value = record.outcome.value
                 case _:
                     value = record
-            if type(value) is str:
-                texts.append(value)
-            elif type(value) not in INERT:
-                values.append(value)
+            for part in (*value, *value.values()) if type(value) is dict else (value,):
+                if type(part) is str:
+                    texts.append(part)
+                elif type(part) not in INERT:
+                    values.append(part)
         redactor = self._redactor
         if not redactor.in_text("\n".join(texts)) and (not values or redactor.is_clean(values)):
             return records
