@@ -5,6 +5,7 @@ Mends nothing: whoever claims the run adds what is known.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -85,12 +86,14 @@ def orphans(tables: SqliteTables) -> Iterator[str]:
 
 def last_number(tables: SqliteTables) -> int:
     """The largest number that a run has had, as the files beside the database tell."""
-    return max((number for number, _ in _files(tables)), default=0)
+    return max([0, *(number for number, _ in _files(tables))])
 
 
 def _orphans(tables: SqliteTables) -> Iterator[tuple[Path, OnceState]]:
     """The files of runs that the journal does not have, and what they say."""
     files = _files(tables)
+    if not files:
+        return
     known = tables.having_runs(number for number, _ in files)
     for number, path in files:
         state = None if number in known else read(path)
@@ -101,8 +104,8 @@ def _orphans(tables: SqliteTables) -> Iterator[tuple[Path, OnceState]]:
 
 def _files(tables: SqliteTables) -> list[tuple[int, Path]]:
     """Files of `once` calls, by the numbers of their runs; 0 for what was put aside."""
-    paths: list[Path] = []
+    folder, names = tables.once_files, []
     with suppress(FileNotFoundError, PermissionError):  # of another user, who alone may look
-        paths += tables.once_file(0).parent.iterdir()
-    numbered = ((int(p.name) if p.name.isdecimal() else 0, p) for p in paths)
-    return sorted(each for each in numbered if each[1].suffix != ".part")
+        names = os.listdir(folder)
+    numbered = [(int(n) if n.isdecimal() else 0, n) for n in names if not n.endswith(".part")]
+    return [(number, folder / name) for number, name in sorted(numbered)]

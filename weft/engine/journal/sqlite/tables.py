@@ -34,15 +34,16 @@ class SqliteTables(Tables):
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:
         super().__init__()
         self.db = db
-        self._path = path
+        self._claims = path.with_name(f"{path.name}.claims")
+        self.once_files = path.with_name(f"{path.name}.once")
 
     def claim_file(self, no: int) -> Path:
         """What whoever has a run locks."""
-        return self._path.with_name(f"{self._path.name}.claims") / str(no)
+        return self._claims / str(no)
 
     def once_file(self, no: int) -> Path:
         """Where the `once` calls of a run are, beside the database."""
-        return self._path.with_name(f"{self._path.name}.once") / str(no)
+        return self.once_files / str(no)
 
     def found(self, run: RunId) -> Row | None:
         found = self.db.execute(f"{_ROW} WHERE id = ?", (run,)).fetchone()
