@@ -39,12 +39,13 @@ def digest(
     identity = node.identity or (parent.digest if parent is not None else "")
     if not node.recallable or (parent is not None and not identity):
         return ""
-    given = argument
+    streamed: dict[str, Any] = {}
     for edge in node.edges:
-        if edge.stream and edge.name in given:
-            argument = dict(given) if argument is given else argument
+        if edge.stream and edge.name in argument:
             source = states[edge.source]
-            argument[edge.name] = [edge.source, digest(source, inputs(source, states), states)]
+            streamed[edge.name] = [edge.source, digest(source, inputs(source, states), states)]
+    if streamed:
+        argument = {**argument, **streamed}
     if not argument:
         text = identity
     else:

@@ -42,7 +42,18 @@ class _Call:
     """
 
     __slots__ = (
-        *("_book", "_place", "_name", "arguments", "_effect", "_result", "_id", "_made", "_key", "key"),
+        *(
+            "_book",
+            "_place",
+            "_name",
+            "arguments",
+            "_effect",
+            "_result",
+            "_id",
+            "_made",
+            "_key",
+            "key",
+        ),
     )
 
     def __init__(
@@ -123,9 +134,7 @@ class _Call:
     def returned(self, value: Any) -> Awaitable[None] | None:
         """Write the result."""
         place, book = self._place, self._book
-        event = tool_returned(
-            place.node, place.attempt, self._id, value, None, "done", book.now_s
-        )
+        event = tool_returned(place.node, place.attempt, self._id, value, None, "done", book.now_s)
         return self._carried_out(event) if self._effect == "once" else book.put(event)
 
     async def _carried_out(self, event: ToolReturned) -> None:
