@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any

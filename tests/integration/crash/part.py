@@ -125,10 +125,14 @@ def _told(records: Sequence[Numbered], ledger: Path) -> dict[str, Confirmation]:
 
 
 def _plain(result: RunResult) -> dict[str, Any]:
-    """What must be the same, however often the run was killed: nodes that no race was about."""
+    """What must be the same, however often the run was killed: nodes that no race was about.
+
+    Nor is what is said of the loser of a race, whose call may have acted before it was cancelled.
+    """
     nodes = {
         node: [outcome.status, outcome.value, outcome.attempts, outcome.via, str(outcome.failure)]
         for node, outcome in result.outcomes.items()
         if "way" not in node
     }
-    return {"status": result.status, "reasons": sorted(result.reasons), "nodes": nodes}
+    reasons = sorted(reason for reason in result.reasons if "way" not in reason)
+    return {"status": result.status, "reasons": reasons, "nodes": nodes}

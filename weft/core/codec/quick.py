@@ -15,7 +15,6 @@ from weft.core.codec.writer import free
 from weft.core.events import NodeFinished, NodeStarted, Outcome
 from weft.core.values import Effect
 
-
 Write = Callable[[object, Sink], str]
 
 
@@ -29,7 +28,7 @@ def quickly(values: Iterable[object], sink: Sink, otherwise: Write) -> list[str]
             try:
                 text = way(value, sink)
             except (TypeError, ValueError, Unwritable):
-                pass  # the other way says of which field
+                text = None  # the other way says of which field
         texts.append(otherwise(value, sink) if text is None else text)
     return texts
 

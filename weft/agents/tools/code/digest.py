@@ -16,12 +16,16 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
+from weft.agents.tools.code.basis import Basis
 from weft.agents.tools.code.modules import Module, Package, package_of
 from weft.agents.tools.code.reach import Reach
 from weft.agents.tools.code.statements import imports_in, names_in, parsed, statements
 from weft.agents.tools.module import is_of_file
 
 _FORMAT: Final = 1
+_MOST_KNOWN: Final = 512
+_KNOWN: dict[tuple[Path | str, str], tuple[Basis, str]] = {}
+"""Digests of functions, by where they were looked for, while what they were made of is the same."""
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 
 
@@ -31,26 +35,37 @@ def function_digest(source: Path | str, name: str) -> str | None:
     None where there is none such, or where its code goes with a version: in the standard library
     and in weft.
     """
-    found = _beside(source) if isinstance(source, Path) else _importable(source)
+    known = _KNOWN.get((source, name))
+    if known is not None and known[0].holds():
+        return known[1]
+    basis = Basis()
+    found = _found(source, basis)
     if found is None:
         return None
     package, module = found
     reach = Reach(package)
     reach.name(module, name)
-    return _hashed(reach.content())
+    digest = _hashed(reach.content())
+    if basis.certain:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[source, name] = basis, digest
+    return digest
 
 
 def object_digest(function: Callable[..., Any]) -> str | None:
     """Of a function that a program has; None where no file says what it is."""
     function = _plain(function)
-    found = _home(function) if isinstance(function, FunctionType) else None
+    home = _home(function) if isinstance(function, FunctionType) else None
+    if home is None:
+        return None
+    if "<" not in function.__qualname__ and "." not in function.__qualname__:
+        return function_digest(home, function.__name__)
+    found = _found(home, Basis())
     if found is None:
         return None
     package, module = found
     assert module.file is not None
-    assert isinstance(function, FunctionType)
-    if "<" not in function.__qualname__ and "." not in function.__qualname__:
-        return function_digest(module.file if package.folder else module.name, function.__name__)
     source = parsed(module.file)
     nested = [] if source is None else list(_chains(source.tree, function))
     reach = Reach(package)
@@ -115,27 +130,27 @@ def _plain(function: Any) -> Any:
             return function
 
 
-def _home(function: FunctionType) -> tuple[Package, Module] | None:
+def _home(function: FunctionType) -> Path | str | None:
+    """The file that is loaded by itself, or the name of the module, that a function is from."""
     module = sys.modules.get(function.__module__)
     file = getattr(module, "__file__", None)
     if module is None or file is None or not Path(file).is_file():
         return None
     name = module.__name__ if module.__spec__ is None else module.__spec__.name
     if name == "__main__" or is_of_file(name):
-        return _beside(Path(file))
-    return _importable(name)
+        return Path(file)
+    return str(name)
 
 
-def _importable(name: str) -> tuple[Package, Module] | None:
-    package = package_of(name)
-    module = None if package is None else package.find(name)
-    return None if package is None or module is None else (package, module)
-
-
-def _beside(file: Path) -> tuple[Package, Module] | None:
-    if not file.is_file():
-        return None
-    return Package("", file.parent), Module(file.stem, file, is_package=False)
+def _found(source: Path | str, basis: Basis) -> tuple[Package, Module] | None:
+    if isinstance(source, Path):
+        if not source.is_file():
+            return None
+        package = Package("", source.parent, basis)
+        return package, Module(source.stem, source, is_package=False)
+    around = package_of(source, basis)
+    module = None if around is None else around.find(source)
+    return None if around is None or module is None else (around, module)
 
 
 def _hashed(content: object) -> str:

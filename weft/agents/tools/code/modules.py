@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Final
+
+from weft.agents.tools.code.basis import Basis
 
 UNWATCHED: Final = sys.stdlib_module_names | {"weft"}
 """Packages whose code goes with a version that is known otherwise."""
@@ -35,10 +37,12 @@ class Package:
     """The modules that belong together: a top-level package `name` with everything inside it.
 
     With a `folder` it is the files there, which import one another relatively and have no name.
+    `basis` is told where it is looked at.
     """
 
     name: str
     folder: Path | None = None
+    basis: Basis = field(default_factory=Basis, compare=False, repr=False)
 
     def find(self, name: str) -> Module | None:
         """The module `name` of this package; None where it is none, or of another package."""
@@ -48,7 +52,11 @@ class Package:
         path = None if self.folder is None else [str(self.folder)]
         spec = None
         for part in parts:
-            spec = _top(part) if path is None else PathFinder.find_spec(part, path)
+            if path is None:
+                spec = self._top(part)
+            else:
+                self.basis.paths(path)
+                spec = PathFinder.find_spec(part, path)
             if spec is None:
                 return None
             path = [*(spec.submodule_search_locations or ())]
@@ -68,22 +76,23 @@ class Package:
             return None
         return ".".join((*parts[: len(parts) - level + 1], *([name] if name else [])))
 
+    def _top(self, name: str) -> ModuleSpec | None:
+        loaded = sys.modules.get(name)
+        if loaded is not None and loaded.__spec__ is not None:
+            self.basis.loaded(name, loaded.__spec__)
+            return loaded.__spec__
+        self.basis.certain = False
+        for finder in sys.meta_path:
+            spec = finder.find_spec(name, None)
+            if spec is not None:
+                return spec
+        return None
 
-def _top(name: str) -> ModuleSpec | None:
-    loaded = sys.modules.get(name)
-    if loaded is not None and loaded.__spec__ is not None:
-        return loaded.__spec__
-    for finder in sys.meta_path:
-        spec = finder.find_spec(name, None)
-        if spec is not None:
-            return spec
-    return None
 
-
-def package_of(name: str) -> Package | None:
+def package_of(name: str, basis: Basis) -> Package | None:
     """The package that the module `name` belongs to; None where it is not watched."""
     top = name.partition(".")[0]
-    return None if top in UNWATCHED else Package(top)
+    return None if top in UNWATCHED else Package(top, basis=basis)
 
 
 def ancestors(name: str) -> Sequence[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from weft.agents.tools.code.basis import Basis
 from weft.agents.tools.code.modules import Module, Package, ancestors
 from weft.agents.tools.code.statements import (
     STAR,
@@ -59,7 +60,8 @@ class Reach:
     def _reached(self, module: Module) -> _Reached:
         found = self._modules.get(module.name)
         if found is None:
-            found = self._modules[module.name] = _Reached(module, self._is_own)
+            source = _source(module, self._package.basis)
+            found = self._modules[module.name] = _Reached(module, source, self._is_own)
             for name in ancestors(module.name):  # they are imported before it
                 around = self._package.find(name)
                 if around is not None:
@@ -105,10 +107,9 @@ class Reach:
 class _Reached:
     """A module, and those of its statements that were reached."""
 
-    def __init__(self, module: Module, is_own: _IsOwn) -> None:
+    def __init__(self, module: Module, source: Parsed | str, is_own: _IsOwn) -> None:
         self.module = module
         self.taken: set[Statement] = set()
-        source = _source(module)
         self._digest = source if isinstance(source, str) else ""
         self.statements = source.statements if isinstance(source, Parsed) else ()
         self.binding: dict[str, list[Statement]] = {}
@@ -138,12 +139,16 @@ class _Reached:
         )
 
 
-def _source(module: Module) -> Parsed | str:
+def _source(module: Module, basis: Basis) -> Parsed | str:
     """The source of a module; a digest of its file where that is no source."""
     if module.file is None:
         return ""
+    basis.path(module.file)
     try:
         found = parsed(module.file) if module.file.suffix == ".py" else None
-        return content_digest(module.file) if found is None else found
+        if found is not None:
+            return found
+        basis.certain = False
+        return content_digest(module.file)
     except OSError:
         return "unreadable"
