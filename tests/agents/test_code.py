@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from weft.agents.tools.code import digest as digest_module
 from weft.agents.tools.code import function_digest, object_digest
+from weft.agents.tools.code.modules import Package
+from weft.agents.tools.code.reach import Reach
 from weft.agents.tools.module import load_file
 
 TOOLS = '''
@@ -235,3 +238,61 @@ def test_functions_that_a_program_has(
 @pytest.mark.parametrize("function", [len, json.dumps, functools.partial(json.dumps), "text".join])
 def test_functions_of_others_have_none(function: Callable[..., Any]) -> None:
     assert object_digest(function) is None
+
+
+def reaches(monkeypatch: pytest.MonkeyPatch) -> list[Package]:
+    """Each time that what a function reaches is collected anew."""
+    found: list[Package] = []
+
+    class Counted(Reach):
+        def __init__(self, package: Package) -> None:
+            found.append(package)
+            super().__init__(package)
+
+    monkeypatch.setattr(digest_module, "Reach", Counted)
+    return found
+
+
+def test_a_digest_is_made_once_while_nothing_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, FILES)
+    made, before = reaches(monkeypatch), digests(tmp_path)
+    assert len(made) == 2
+    assert digests(tmp_path) == before
+    assert len(made) == 2
+    write(tmp_path, {"prices.py": PRICES.replace("19", "21")})
+    assert digests(tmp_path)[0] != before[0]
+    assert len(made) > 2
+
+
+def test_a_module_that_comes_or_goes_is_noticed(tmp_path: Path) -> None:
+    write(tmp_path, {"tools.py": "from .rates import rate\ndef f():\n    return rate\n"})
+    found = [function_digest(tmp_path / "tools.py", "f")]
+    write(tmp_path, {"rates.py": "rate = 1\n"})
+    found.append(function_digest(tmp_path / "tools.py", "f"))
+    (tmp_path / "rates.py").unlink()
+    write(tmp_path, {"rates/__init__.py": "rate = 1\n", "rates/x.py": ""})
+    found.append(function_digest(tmp_path / "tools.py", "f"))
+    (tmp_path / "rates/__init__.py").write_text("from .x import rate\n")
+    found.append(function_digest(tmp_path / "tools.py", "f"))
+    assert None not in found
+    missing, there, elsewhere, other = found
+    assert missing != there == elsewhere != other != missing
+
+
+def test_a_package_that_was_loaded_again_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"one/again/__init__.py": "", "one/again/t.py": "def f():\n    return 1\n"})
+    write(tmp_path, {"two/again/__init__.py": "", "two/again/t.py": "def f():\n    return 2\n"})
+    found = []
+    for folder in ("one", "two"):
+        with monkeypatch.context() as patched:
+            patched.syspath_prepend(str(tmp_path / folder))
+            importlib.invalidate_caches()
+            importlib.import_module("again")
+            found.append(function_digest("again.t", "f"))
+            del sys.modules["again"]
+    assert None not in found
+    assert len(set(found)) == 2

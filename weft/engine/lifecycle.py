@@ -93,21 +93,19 @@ class Lifecycle(Expansion):
             if self._starts_left <= 0:
                 cut_short = True
                 break
-            state = ready.popleft() if ready else admit() if limited else None
-            if state is None:
+            if (state := ready.popleft() if ready else admit() if limited else None) is None:
                 break
             self._starts_left -= 1
             if self._recall is None or state.attempt or state.phase is not _QUEUED:
                 self._start(state)
-                continue
-            argument = inputs(state, self.states)
-            if self._recall is NOTHING:  # it has a digest, for the next part of the run
+            elif self._recall is NOTHING:  # it has a digest, for the next part of the run
+                argument = inputs(state, self.states)
                 state.digest = digest(state, argument, self.states)
                 self._start(state, argument, state.digest)
             else:
-                self.out.append(Look(state, argument))
-        left = self.open if self.run_ended else cut_short or self._expansions or self._ended
-        self.busy = bool(left)
+                self.out.append(Look(state, inputs(state, self.states)))
+        left = cut_short or self._expansions or self._ended
+        self.busy = bool(self.open if self.run_ended else left)
         commands, self.out = self.out, []
         return commands
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.core.codec.test_codec import NODE, Apart, shape
 from tests.core.codec.values import SEEDS, instance
@@ -188,3 +189,22 @@ def test_a_list_that_no_weft_wrote_is_a_typed_error(text: str) -> None:
 
 def test_a_record_without_a_layout_is_an_object() -> None:
     assert json.loads(encode_all([NodeLogged(NODE, "a", 1.0)]))[0]["~"] == "NodeLogged"
+
+
+@given(st.dictionaries(st.text(max_size=9), st.integers() | st.text() | st.none(), max_size=20))
+def test_arguments_are_written_the_quick_way_as_the_other(arguments: dict[str, Any]) -> None:
+    for keep in (None, Apart().keep):
+        record, sink = dataclasses.replace(CALLED, arguments=arguments), Sink(keep, as_lists=True)
+        usual = f"[4,{list_writer(ToolCalled)(record, Sink(keep, as_lists=True))[1:]}"
+        assert quickly([record], sink, lambda _, __: "") == [usual]
+
+
+@given(SEEDS)
+def test_nodes_are_written_the_quick_way_as_the_other(seed: int) -> None:
+    rng = Random(seed)
+    infos = [instance(NodeInfo, rng) for _ in range(3)]
+    infos += [NodeInfo(i.id, i.kind, i.sources, i.resource, i.parent) for i in infos]
+    for info in infos:
+        usual = list_writer(NodeInfo)(info, Sink(None, as_lists=True))
+        text = encode_all([GraphGrew(NODE, (info,), 1.0)])
+        assert text == f"[[9,{json.dumps(NODE)},[{usual}],1.0]]"

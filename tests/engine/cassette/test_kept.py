@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,14 @@ from weft.core.calls import (
     ToolReturned,
 )
 from weft.core.errors import Failure
-from weft.core.events import NodeFinished, NodeLogged, NodeStreamed, Outcome, RunFinished
+from weft.core.events import (
+    NodeFinished,
+    NodeLogged,
+    NodeStarted,
+    NodeStreamed,
+    Outcome,
+    RunFinished,
+)
 from weft.core.fakes import MemoryJournal
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import ModelRequest, Prefilled, ReasoningDelta, TextDelta, ToolCallDelta
@@ -244,3 +252,69 @@ def test_nothing_secret_reaches_a_journal(secret: str) -> None:
     assert [redactor.restore(each) for each in written if isinstance(each, ToolCalled)] == [
         each for each in planted(secret) if isinstance(each, ToolCalled)
     ]
+
+
+TOOL = CallId("tool:0123456789ab#0")
+CLEAN = (
+    NodeStarted(NODE, 1, 0.0, "4c" * 16),
+    ToolCalled(NODE, 1, TOOL, "f", {"x": 1, "y": ["a", {"z": None}]}, "pure", "", 0.1),
+    ToolReturned(NODE, 1, TOOL, {"a": (1, 2.0)}, None, "done", 0.2),
+    ToolReturned(NODE, 1, TOOL, None, Failure("E", "no"), "unknown", 0.2),
+    NodeFinished(NODE, Outcome("succeeded", "text"), 0.3),
+    NodeFinished(NODE, Outcome("failed", failure=Failure("E", "no")), 0.3),
+)
+
+
+@pytest.mark.parametrize("record", CLEAN)
+def test_records_that_hide_nothing_stay_as_they_are(record: Record) -> None:
+    keep = RecordRedactor(Redactor({"KEY": SECRET}))
+    records = [record, *CLEAN]
+    assert all(now is before for now, before in zip(keep.redact_all(records), records, strict=True))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        replace(CLEAN[0], node=NodeId(f"m[{SECRET}]")),
+        replace(CLEAN[1], tool=SECRET),
+        replace(CLEAN[1], key=f"a{SECRET}"),
+        replace(CLEAN[1], stands_for=f"{SECRET}@{TOOL}"),
+        replace(CLEAN[1], arguments={"x": f"a{SECRET}b"}),
+        replace(CLEAN[1], arguments={SECRET: 1}),
+        replace(CLEAN[1], arguments={"x": 1, "y": [{"z": (0, SECRET)}]}),
+        replace(CLEAN[1], arguments={"x": SECRET.encode()}),
+        replace(CLEAN[1], arguments={"x": json.dumps(SECRET)}),
+        replace(CLEAN[2], value=SECRET),
+        replace(CLEAN[2], value=[SECRET]),
+        replace(CLEAN[2], value={"é": '"[secret:KEY]"'}),
+        replace(CLEAN[3], failure=Failure("E", SECRET)),
+        replace(CLEAN[4], outcome=Outcome("succeeded", {1: SECRET})),
+        replace(CLEAN[5], outcome=Outcome("failed", failure=Failure("E", "", hint=SECRET))),
+    ],
+)
+def test_a_batch_is_redacted_as_its_records_are(record: Any) -> None:
+    keep, alone = (RecordRedactor(Redactor({"KEY": SECRET})) for _ in range(2))
+    records = [CLEAN[0], record, CLEAN[1]]
+    found = keep.redact_all(records)
+    assert found == [each for one in records for each in alone(one)]
+    assert found[1] != record
+    assert SECRET not in repr(found)
+
+
+@pytest.mark.parametrize("secret", ['a"b\\c', "ä\n💧x", "7777"])
+def test_a_secret_is_found_in_a_batch_however_json_writes_it(secret: str) -> None:
+    keep = RecordRedactor(Redactor({"KEY": secret}))
+    called = replace(CLEAN[1], arguments={"x": f"<{secret}>", "n": 7777})
+    (found,) = keep.redact_all([called])
+    assert found == replace(called, arguments={"x": "<[secret:KEY]>", "n": 7777})
+    assert secret not in encode(found).replace('"n":7777', "")
+
+
+def test_the_end_of_a_node_is_redacted_at_once_while_a_piece_is_held_back() -> None:
+    keep = RecordRedactor(Redactor({"KEY": SECRET}))
+    assert {type(record) for record in CLEAN} - set(keep.alone) == {NodeFinished}
+    assert not keep.holds_back
+    keep(NodeStreamed(NODE, SECRET[:4], 1, 0.1))
+    assert keep.holds_back
+    keep(CLEAN[4])
+    assert not keep.holds_back

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,6 +17,7 @@ from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Record
 from weft.engine.journal import SqliteJournal
 from weft.engine.journal.sqlite import merging
+from weft.engine.journal.sqlite.locks import holder, locked
 
 
 def step(number: int) -> list[Record]:
@@ -110,3 +112,22 @@ def test_a_journal_that_was_removed_is_not_made_again_by_its_log(
     journal.append(RUN, step(0))
     journal._merger.close()
     assert not path.exists()
+
+
+def test_the_file_that_says_who_has_a_run_is_not_cut_where_it_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is cut to nothing is written to the disk at its end, by some file systems."""
+    cuts: list[int] = []
+    cut = os.ftruncate
+    monkeypatch.setattr(os, "ftruncate", lambda file, size: (cuts.append(size), cut(file, size)))
+    lock = locked(tmp_path / "claim")
+    assert lock is not None
+    lock.release()
+    assert cuts == []
+    (tmp_path / "claim").write_text("what a process that died has left, which is longer than ours")
+    lock = locked(tmp_path / "claim")
+    assert cuts == [0]
+    assert lock is not None
+    assert holder(tmp_path / "claim").startswith(f"process {os.getpid()} on ")
+    lock.release()

@@ -5,7 +5,7 @@ Knows the records of a run; secrets are the redactor's business.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -21,6 +21,7 @@ from weft.core.calls import (
 from weft.core.events import (
     GraphGrew,
     NodeFinished,
+    NodeInfo,
     NodeRerouted,
     NodeRetrying,
     NodeSpent,
@@ -116,10 +117,7 @@ class RecordRedactor:
             case NodeWaiting() | NodeSpent():
                 return [self._named(record, record.node)]
             case GraphGrew() | RunStarted():
-                names: list[str] = []
-                for info in record.nodes:
-                    names += info.id, info.kind, info.resource or "", *info.sources
-                return [self._named(record, "\n".join(names))]
+                return [self._named(record, _names(record.nodes))]
             case NodeStreamed():
                 return [*self._of_node(record.node).take(record)]
             case NodeRetrying() | NodeRerouted():
@@ -221,6 +219,13 @@ class RecordRedactor:
                 if ids[start : start + size] == secret:
                     ids = ids[:start] + (_SECRET_TOKEN,) * size + ids[start + size :]
         return ids
+
+
+def _names(nodes: Iterable[NodeInfo]) -> str:
+    names: list[str] = []
+    for info in nodes:
+        names += info.id, info.kind, info.resource or "", *info.sources
+    return "\n".join(names)
 
 
 def _call(event: ModelCalled | ModelStreamed | ModelAnswered) -> _Call:

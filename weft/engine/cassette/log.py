@@ -28,7 +28,8 @@ _HIDES_NOTHING: Final = Redactor()
 class CallLog:
     """Implements `CallBook` over `write`, which takes an event and whether it has to be durable.
 
-    What `write` returns is awaited, unless it is None. Without `write` nothing is kept: what must not be repeated is known to this process alone.
+    What `write` returns is awaited, unless it is None. Without `write` nothing is kept: what must
+    not be repeated is known to this process alone.
 
     now_s      seconds of the run
     past       the records of its earlier parts, redacted as they are kept

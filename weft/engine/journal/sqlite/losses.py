@@ -106,6 +106,6 @@ def _files(tables: SqliteTables) -> list[tuple[int, Path]]:
     """Files of `once` calls, by the numbers of their runs; 0 for what was put aside."""
     folder, names = tables.once_files, []
     with suppress(FileNotFoundError, PermissionError):  # of another user, who alone may look
-        names = os.listdir(folder)
+        names = os.listdir(folder)  # noqa: PTH208 - asked at each begin: names will do
     numbered = [(int(n) if n.isdecimal() else 0, n) for n in names if not n.endswith(".part")]
     return [(number, folder / name) for number, name in sorted(numbered)]
