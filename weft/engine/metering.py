@@ -59,7 +59,7 @@ class Meter:
                 except BaseException as error:  # noqa: BLE001 - a cancellation too is the work's
                     thrown = error
         finally:
-            name = family(node)
+            name = node if node.isidentifier() else family(node)
             count, before_s = self._loop_s.get(name, (0, 0.0))
             self._loop_s[name] = (count + 1, before_s + taken_s)
 

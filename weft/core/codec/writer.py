@@ -31,6 +31,8 @@ _MESSAGE_APART = 64  # messages come again with every request of their conversat
 _NODES_CHUNK = 8192  # nodes and their names come again with another run of the same program
 _NUMBERS = 128
 _DEEPEST = 64  # a reader needs a few frames of Python's stack for each
+_PAIR = 2
+_SHORT = 1 << 62
 _PLAIN_BITS = 10_000  # Python refuses to read integers of more than 4,300 digits
 
 
@@ -115,6 +117,8 @@ def _writer(kind: Kind) -> Write:
             inner = kind.of[0]
             of_nodes = inner.shape == "text" or inner.classes == (NodeInfo,)
             return _row(_writer(inner), _NODES_CHUNK if of_nodes else CHUNK)
+        case "pair" if tuple(one.shape for one in kind.of) == ("int", "float"):
+            return _int_and_float
         case "pair":
             return _pair([_writer(one) for one in kind.of])
         case "map":
@@ -219,6 +223,18 @@ def _numbers(inner: Write) -> Write:
         return sink.chunked([f"[{','.join(texts[at : at + _NUMBERS])}]" for at in starts])
 
     return write
+
+
+def _int_and_float(value: Any, sink: Sink) -> str:
+    """The pair of them, of which a run's measures have one for each of its nodes."""
+    if len(value) != _PAIR:
+        raise TypeError(f"{len(value)} parts instead of {_PAIR}")
+    count, number = value
+    if type(count) is int and -_SHORT < count < _SHORT and type(number) is float:
+        text = f"[{count!r},{number!r}]"
+        if isfinite(number):
+            return text
+    return f"[{_int(count, sink)},{_float(number, sink)}]"
 
 
 def _pair(inner: list[Write]) -> Write:

@@ -30,12 +30,16 @@ def tool_digest(name: str, arguments: Mapping[str, Any], redactor: Redactor) -> 
     text = _object_text(arguments) if type(arguments) is dict else None
     if text is None:
         text = canonical_text(arguments)
-    return _digest(f'["tool", {quoted(name)}, {text}]', redactor)
+    text = f'["tool", {quoted(name)}, {text}]'
+    if redactor.in_text(text):
+        text = redactor.text(text)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
 
 
 def request_digest(model: str, request: ModelRequest, redactor: Redactor) -> str:
     """As `tool_digest`, of a request to the model that the program calls `model`."""
-    return _digest(canonical_text(["model", model, request]), redactor)
+    text = redactor.text(canonical_text(["model", model, request]))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
 
 
 def identity(*content: Any) -> str:
@@ -72,12 +76,6 @@ def _object_text(content: dict[Any, Any]) -> str | None:
         pairs.append((key, f"{quoted(key)}: {text}"))
     pairs.sort()
     return f"{{{', '.join(map(_second, pairs))}}}"
-
-
-def _digest(text: str, redactor: Redactor) -> str:
-    if redactor.in_text(text):
-        text = redactor.text(text)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
 
 
 def canonical(value: Any) -> Any:

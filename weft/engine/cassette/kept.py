@@ -5,7 +5,7 @@ Knows the records of a run; secrets are the redactor's business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -21,7 +21,6 @@ from weft.core.calls import (
 from weft.core.events import (
     GraphGrew,
     NodeFinished,
-    NodeInfo,
     NodeRerouted,
     NodeRetrying,
     NodeSpent,
@@ -30,6 +29,7 @@ from weft.core.events import (
     NodeWaiting,
     Outcome,
     RunFinished,
+    RunMeasured,
     RunStarted,
 )
 from weft.core.ids import NodeId
@@ -116,8 +116,8 @@ class RecordRedactor:
         match record:
             case NodeWaiting() | NodeSpent():
                 return [self._named(record, record.node)]
-            case GraphGrew() | RunStarted():
-                return [self._named(record, _names(record.nodes))]
+            case GraphGrew() | RunStarted() | RunMeasured():
+                return [self._named(record, _names(record))]
             case NodeStreamed():
                 return [*self._of_node(record.node).take(record)]
             case NodeRetrying() | NodeRerouted():
@@ -221,9 +221,11 @@ class RecordRedactor:
         return ids
 
 
-def _names(nodes: Iterable[NodeInfo]) -> str:
+def _names(record: GraphGrew | RunStarted | RunMeasured) -> str:
+    if isinstance(record, RunMeasured):
+        return "\n".join((*record.loop_s, *record.cpu_s))
     names: list[str] = []
-    for info in nodes:
+    for info in record.nodes:
         names += info.id, info.kind, info.resource or "", *info.sources
     return "\n".join(names)
 

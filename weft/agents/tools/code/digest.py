@@ -56,7 +56,9 @@ def function_digest(source: Path | str, name: str) -> str | None:
 def object_digest(function: Callable[..., Any]) -> str | None:
     """Of a function that a program has; None where no file says what it is."""
     function = _plain(function)
-    home = _home(function) if isinstance(function, FunctionType) else None
+    if not isinstance(function, FunctionType):
+        return None
+    home = _home(function)
     if home is None:
         return None
     if "<" not in function.__qualname__ and "." not in function.__qualname__:
