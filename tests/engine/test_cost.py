@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import closing
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 import weft
 from weft.core.budget import Budget
@@ -26,10 +30,18 @@ from weft.engine import (
     Run,
     RunOptions,
 )
+from weft.engine.journal import SqliteJournal
 
 MOST_IN_ENGINE = 100
 """With a listener, a retry policy and a budget. Bare asyncio takes 50 on Python 3.11."""
 MOST_IN_FLOW = 120
+MOST_RECORDED = 300
+"""With its four records in a journal, in a step of its own: that step is a transaction."""
+MOST_RECORDED_TOGETHER = 230
+"""The same where a thousand nodes share a step."""
+
+
+Make = Callable[[int], Coroutine[Any, Any, Any]]
 
 
 async def work(_: NodeContext, __: Inputs) -> int:
@@ -61,7 +73,32 @@ def flow(nodes: int) -> Coroutine[Any, Any, Any]:
     return chain.start(durability="none").wait()
 
 
-def calls(make: Callable[[int], Coroutine[Any, Any, Any]], nodes: int) -> int:
+def recorded(journal: SqliteJournal) -> Make:
+    """That chain, as it is run by default: in a journal."""
+
+    def make(nodes: int) -> Coroutine[Any, Any, Any]:
+        chain = weft.Flow("chain")
+        node = chain.tool(same, x=0)
+        for _ in range(nodes - 1):
+            node = chain.tool(same, x=node)
+        chain.output(x=node)
+        return chain.start(journal=journal).wait()
+
+    return make
+
+
+def recorded_together(journal: SqliteJournal) -> Make:
+    """As many nodes side by side."""
+
+    def make(nodes: int) -> Coroutine[Any, Any, Any]:
+        flow = weft.Flow("fan")
+        flow.output(x=[flow.tool(same, x=number) for number in range(nodes)])
+        return flow.start(journal=journal).wait()
+
+    return make
+
+
+def calls(make: Make, nodes: int) -> int:
     """How many calls, of functions and of what is built in, such a run takes."""
     count = 0
 
@@ -90,3 +127,23 @@ def test_a_node_of_the_engine_takes_few_calls() -> None:
 def test_a_tool_in_a_flow_takes_few_calls() -> None:
     calls(flow, 10)
     assert (calls(flow, 300) - calls(flow, 100)) / 200 <= MOST_IN_FLOW
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[SqliteJournal]:
+    with closing(SqliteJournal(tmp_path / "journal.sqlite")) as made:
+        yield made
+
+
+def test_a_recorded_tool_takes_few_calls(journal: SqliteJournal) -> None:
+    make = recorded(journal)
+    for nodes in (10, 100, 300):
+        calls(make, nodes)  # what is the same in every run is kept once
+    assert (calls(make, 300) - calls(make, 100)) / 200 <= MOST_RECORDED
+
+
+def test_recorded_tools_that_share_a_step_take_fewer(journal: SqliteJournal) -> None:
+    make = recorded_together(journal)
+    for nodes in (10, 100, 300):
+        calls(make, nodes)
+    assert (calls(make, 300) - calls(make, 100)) / 200 <= MOST_RECORDED_TOGETHER
