@@ -12,7 +12,6 @@ import types
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import ContextVar
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from weft.core.events import RunMeasured
@@ -24,8 +23,9 @@ COMPUTED: Final[ContextVar[Callable[[float], None] | None]] = ContextVar(
 )
 """Told, in the event loop, how many processor seconds a thread took for the node that runs."""
 _WORTH_S: Final = 0.0005
-_SCHEDULED: Final = Path("/proc/thread-self/schedstat")
-_MACHINE: Final = Path("/proc/stat")
+_SCHEDULED: Final = "/proc/thread-self/schedstat"
+_MACHINE: Final = "/proc/stat"
+_BEGINNING: Final = 512
 
 
 class Meter:
@@ -82,7 +82,7 @@ class Meter:
 def _late_s() -> float:
     """Seconds for which this thread has waited for a processor since it began. Linux only."""
     try:
-        return int(_SCHEDULED.read_text("ascii").split()[1]) / 1e9
+        return int(_beginning(_SCHEDULED).split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
 
@@ -90,10 +90,19 @@ def _late_s() -> float:
 def _processors() -> tuple[float, float]:
     """What the machine's processors have been idle, and all of their time. Linux only."""
     try:
-        ticks = [int(word) for word in _MACHINE.read_text("ascii").splitlines()[0].split()[1:9]]
+        ticks = [int(word) for word in _beginning(_MACHINE).splitlines()[0].split()[1:9]]
         return float(ticks[3] + ticks[4]), float(sum(ticks))
     except (OSError, ValueError, IndexError):
         return 0.0, 0.0
+
+
+def _beginning(path: str) -> bytes:
+    """The first line of a file of the system, and more. Raises: `OSError`."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, _BEGINNING)
+    finally:
+        os.close(file)
 
 
 def _cores() -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
@@ -228,7 +229,12 @@ def _begun(
     """A run that begins: as it is `named`, else with the first id that is free."""
     if named is not None:
         return named, journal.begin(replace(header, run=named))
-    *numbered, last = run_ids(header.flow, inputs, (*range(_FEW), time.time_ns()))
+    ids = run_ids(header.flow, inputs, (*range(_FEW), time.time_ns()))
+    first = next(ids)
+    if not journal.taken([first]):  # mostly: one question is enough
+        with suppress(RunExists):
+            return first, journal.begin(replace(header, run=first))
+    *numbered, last = ids
     there = journal.taken(numbered)
     for run in (*(run for run in numbered if run not in there), last):
         try:

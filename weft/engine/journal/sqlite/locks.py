@@ -35,7 +35,6 @@ def locked(path: Path, *, said: bool = True) -> FileLock | None:
 
     `said`: the file says by whom, which takes room on the disk.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for tried in range(_TRIES):
         descriptor = _taken(path)
         if descriptor is not None:
@@ -79,7 +78,11 @@ def holder(path: Path) -> str:
 
 
 def _taken(path: Path) -> int | None:
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    except FileNotFoundError:  # its folder is missing
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         if _try(descriptor) and _is(path, descriptor):
             return descriptor
