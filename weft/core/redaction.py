@@ -10,13 +10,18 @@ import base64
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, quote_plus
 
+from weft.core.list_prefixes import Items, ListPrefixCache
+
 T = TypeVar("T")
+Unclean = ListPrefixCache[tuple[int, ...]]
+"""What a redactor has found in lists: the places of the items that it may change."""
+Places = Callable[[Items], Sequence[int] | None]
 _MARK: Final = "[secret:"
 _ESCAPED: Final = "[secret:="
 _HEAD: Final = 4
@@ -84,8 +89,10 @@ class Redactor:
                     return start
         return len(text)
 
-    def hides(self, value: Any) -> bool:
-        """Whether a secret is anywhere in `value`."""
+    def hides(self, value: Any, known: Unclean | None = None) -> bool:
+        """Whether a secret is anywhere in `value`. `known`: as in `redact`."""
+        if self.are_clean((value,), known):
+            return False
         seen = False
 
         def look(text: str) -> str:
@@ -96,18 +103,25 @@ class Redactor:
         _mapped(value, look)
         return seen
 
-    def redact(self, value: T) -> T:
+    def redact(self, value: T, known: Unclean | None = None) -> T:
         """`value` without secrets: in texts, bytes, keys, containers and dataclasses.
 
         What holds none comes back as it is. Where a text changes, the token ids beside it, which
         spell it, are left out. An object of any other class whose text shows a secret
         becomes that text; what is nested more than 200 deep is cut off.
-        """
-        return value if self.is_clean(value) else cast(T, _mapped(value, self._forth))
 
-    def is_clean(self, value: Any) -> bool:
-        """Whether `redact` would change nothing; False too where only a closer look tells."""
-        texts = _texts_of(value)
+        `known` is what this redactor has found in lists before: of those that grew only what is new
+        is looked through, and of others no item that is clean.
+        """
+        if self.are_clean((value,), known):
+            return value
+        unclean = None if known is None else partial(self._unclean, known)
+        return cast(T, _mapped(value, self._forth, unclean=unclean))
+
+    def are_clean(self, values: Iterable[Any], known: Unclean | None = None) -> bool:
+        """Whether `redact` would change none of them; False too where only a closer look tells."""
+        unclean = None if known is None else partial(self._unclean, known)
+        texts = _texts_of(values, unclean)
         return texts is not None and not self.in_text("\n".join(texts))
 
     def hide(self, value: T) -> T:
@@ -117,6 +131,18 @@ class Redactor:
     def restore(self, value: T) -> T:
         """What `redact` was given, as far as the secrets are the same."""
         return cast(T, _mapped(value, self._back))
+
+    def _unclean(self, known: Unclean, items: Items) -> Sequence[int] | None:
+        """The places of the items that `redact` may change; None: nobody knows."""
+        prefix = known.find(items)
+        if prefix is None:
+            return None
+        places, new = prefix.state or (), items[prefix.length :]
+        if not self.are_clean(new):
+            found = enumerate(new, prefix.length)
+            places += tuple(place for place, item in found if not self.are_clean((item,)))
+        known.keep(prefix, items, places, 8 * len(places))
+        return places
 
 
 class _Exchange:
@@ -165,8 +191,13 @@ def _spellings(secret: str) -> list[tuple[str, str]]:
     return [(kind, text) for text, kind in texts.items()]
 
 
-def _mapped(value: Any, change: Callable[[str], str], depth: int = 0) -> Any:
-    """`value` with `change` applied to all its texts; the very same where nothing changes."""
+def _mapped(
+    value: Any, change: Callable[[str], str], depth: int = 0, unclean: Places | None = None
+) -> Any:
+    """`value` with `change` applied to all its texts; the very same where nothing changes.
+
+    `unclean`: which items of a list may change, where that is known.
+    """
     if isinstance(value, _PLAIN):
         return value
     if depth > _DEEPEST:
@@ -174,11 +205,11 @@ def _mapped(value: Any, change: Callable[[str], str], depth: int = 0) -> Any:
     if isinstance(value, str | bytes):
         return _written(value, change)
     if isinstance(value, Mapping):
-        return _mapping(value, change, depth + 1)
+        return _mapping(value, change, depth + 1, unclean)
     if isinstance(value, list | tuple | set | frozenset):
-        return _sequence(value, change, depth + 1)
+        return _sequence(value, change, depth + 1, unclean)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _record(value, change, depth + 1)
+        return _record(value, change, depth + 1, unclean)
     changed = change(shown := _shown(value))
     return value if changed == shown else changed
 
@@ -191,16 +222,25 @@ def _written(value: str | bytes, change: Callable[[str], str]) -> str | bytes:
     return changed if isinstance(value, str) else changed.encode("utf-8", "surrogateescape")
 
 
-def _mapping(value: Mapping[Any, Any], change: Callable[[str], str], depth: int) -> Any:
+def _mapping(
+    value: Mapping[Any, Any], change: Callable[[str], str], depth: int, unclean: Places | None
+) -> Any:
     items = list(value.items())
-    made = [(_mapped(key, change), _mapped(item, change, depth)) for key, item in items]
+    made = [(_mapped(key, change), _mapped(item, change, depth, unclean)) for key, item in items]
     same = all(new[0] is old[0] and new[1] is old[1] for new, old in zip(made, items, strict=True))
     return value if same else dict(made)
 
 
-def _sequence(value: Any, change: Callable[[str], str], depth: int) -> Any:
-    made = [_mapped(item, change, depth) for item in value]
-    if all(new is old for new, old in zip(made, value, strict=True)):
+def _sequence(value: Any, change: Callable[[str], str], depth: int, unclean: Places | None) -> Any:
+    made, changed = list(value), False
+    places = None
+    if unclean is not None and type(value) in (list, tuple):
+        places = unclean(value)
+    for place in range(len(made)) if places is None else places:
+        new = _mapped(made[place], change, depth, unclean)
+        changed = changed or new is not made[place]
+        made[place] = new
+    if not changed:
         return value
     if hasattr(value, "_fields"):  # a named tuple takes its items one by one
         return type(value)(*made)
@@ -208,11 +248,11 @@ def _sequence(value: Any, change: Callable[[str], str], depth: int) -> Any:
     return kind(made)
 
 
-def _record(value: Any, change: Callable[[str], str], depth: int) -> Any:
+def _record(value: Any, change: Callable[[str], str], depth: int, unclean: Places | None) -> Any:
     changed = {}
     for field in dataclasses.fields(value):
         old = getattr(value, field.name)
-        new = _mapped(old, change, depth)
+        new = _mapped(old, change, depth, unclean)
         if new is not old and field.init:
             changed[field.name] = new
     if changed and "token_ids" in value.__dataclass_fields__:
@@ -240,13 +280,14 @@ def _fields_of(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
     return lambda value: tuple([getattr(value, name) for name in names])
 
 
-def _texts_of(value: Any) -> list[str] | None:
-    """All texts in `value`, if everything in it is plain enough to tell.
+def _texts_of(values: Iterable[Any], unclean: Places | None = None) -> list[str] | None:
+    """All texts in `values`, if everything in them is plain enough to tell.
 
-    Looks at each part once, on one frame: every record of a run passes here.
+    Looks at each part once, on one frame: every record of a run passes here. Without those of the
+    lists that `unclean` knows to be clean; None where it knows of others.
     """
     texts: list[str] = []
-    levels = [iter((value,))]
+    levels = [iter(values)]
     while levels:
         for part in levels[-1]:
             kind = type(part)
@@ -256,6 +297,12 @@ def _texts_of(value: Any) -> list[str] | None:
                 inside = _parts(part, kind)
                 if inside is None or len(levels) > _DEEPEST:
                     return None
+                if unclean is not None and (kind is list or kind is tuple):
+                    places = unclean(part)
+                    if places:
+                        return None
+                    if places is not None:
+                        continue
                 levels.append(iter(inside))
                 break
         else:

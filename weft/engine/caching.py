@@ -8,13 +8,12 @@ import json
 from collections.abc import Mapping
 from enum import Enum
 from json.encoder import encode_basestring_ascii
-from operator import itemgetter
 from typing import Any
 
+from weft.engine.digest_text import Form, Texts
 from weft.engine.node import Cache, Streamed
 
 _PLAIN = (str, int, float)
-_second = itemgetter(1)
 
 
 def key(cache: Cache, inputs: Mapping[str, Any]) -> str | None:
@@ -24,7 +23,7 @@ def key(cache: Cache, inputs: Mapping[str, Any]) -> str | None:
     its text, or the key 1 and the key "1", are not.
     """
     try:
-        text = json.dumps([cache.identity, content(inputs)], ensure_ascii=True)
+        text = f"[{_FORM.quoted(cache.identity)}, {content_text(inputs)}]"
     except Exception:  # noqa: BLE001 - a foreign class may raise anything when it is looked at
         return None
     return hashlib.sha256(text.encode()).hexdigest()
@@ -54,34 +53,9 @@ def content(value: Any) -> Any:
     return [name, content(_fields(value))]
 
 
-def content_text(value: Any) -> str:
-    """`content(value)` as JSON text. Raises: as `content`."""
-    kind = type(value)
-    if kind is str:
-        return encode_basestring_ascii(value)
-    if kind is int:
-        return int.__repr__(value)
-    if kind is list or kind is tuple:
-        return f'["list"{"".join([f", {content_text(item)}" for item in value])}]'
-    if kind is dict and (text := _map_text(value)) is not None:
-        return text
-    return json.dumps(content(value))
-
-
-def _map_text(value: dict[Any, Any]) -> str | None:
-    """`content_text` of a dict whose keys are plain texts; None of another."""
-    pairs: list[tuple[str, str]] = []
-    for key, item in value.items():
-        if type(key) is not str:
-            return None
-        kind, name = type(item), encode_basestring_ascii(key)
-        if kind is int:
-            text = int.__repr__(item)
-        else:
-            text = encode_basestring_ascii(item) if kind is str else content_text(item)
-        pairs.append((name, f", [{encode_basestring_ascii(name)}, {text}]"))
-    pairs.sort()
-    return f'["map"{"".join(map(_second, pairs))}]'
+def content_text(value: Any, texts: Texts | None = None) -> str:
+    """`content(value)` as JSON text; see `Form.text`. Raises: as `content`."""
+    return _FORM.text(value, texts)
 
 
 def _key(key: Any) -> str:
@@ -96,3 +70,8 @@ def _fields(value: Any) -> Mapping[str, Any]:
         fields: Mapping[str, Any] = value.model_dump(mode="json")
         return fields
     raise TypeError(f"{type(value).__name__} has no stable content")
+
+
+_FORM = Form(
+    encode_basestring_ascii, tagged=True, other=lambda value, _: json.dumps(content(value))
+)

@@ -100,7 +100,7 @@ class Lifecycle(Expansion):
                 self._start(state)
             elif self._recall is NOTHING:  # it has a digest, for the next part of the run
                 argument = inputs(state, self.states)
-                state.digest = digest(state, argument, self.states)
+                state.digest = digest(state, argument, self.states, self.texts)
                 self._start(state, argument, state.digest)
             else:
                 self.out.append(Look(state, inputs(state, self.states)))

@@ -47,6 +47,7 @@ from weft.engine.commands import (
 )
 from weft.engine.context import Context
 from weft.engine.digest import look_up
+from weft.engine.digest_text import Texts
 from weft.engine.effects import EFFECTS, EffectLedger, EffectScope
 from weft.engine.graph import Graph
 from weft.engine.node import Ask, Cache
@@ -97,6 +98,7 @@ class Run(RunHost):
         self._audience = Audience(listeners, redact, recorder)
         self._recall = recall or (None if recorder is None else NOTHING)
         self._recorder = recorder
+        self._texts = Texts()
         scheduler = Scheduler(graph, options, self._recall, self._effects, slice_nodes=SLICE)
         super().__init__(run or run_id(graph.name, {}), graph.name, scheduler, services)
         self._inbox: list[Signal] = []
@@ -239,7 +241,9 @@ class Run(RunHost):
 
     def _looked(self, looks: Iterable[Look]) -> Sequence[Command]:
         recall, nodes = self._recall or NOTHING, self._scheduler
-        return nodes.looked([look_up(each, recall, nodes.states) for each in looks], self.elapsed_s)
+        return nodes.looked(
+            [look_up(each, recall, nodes.states, self._texts) for each in looks], self.elapsed_s
+        )
 
     # -- what a recorder asks for (see Recorder) -------------------------------------------------
 

@@ -12,7 +12,7 @@ from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest, Sampling
 from weft.core.redaction import Redactor
 from weft.core.values import Lossless, Message, ToolCall, ToolSpec
-from weft.engine.cassette.digest import request_digest, tool_digest
+from weft.engine.cassette.digest import CallDigests
 from weft.engine.cassette.drift import difference, model_changes, tool_changes
 
 PLACE = (NodeId("n"), 1, CallId("model:x#0"))
@@ -91,8 +91,8 @@ def test_nothing_that_leaves_the_answer_alone_is_drift() -> None:
         REQUEST, priority=3, timeout_s=5, cache_prefix="p", tools=(replace(TOOL, version="9"),)
     )
     assert changes(same) == ()
-    redactor = Redactor()
-    assert request_digest("m", same, redactor) == request_digest("m", REQUEST, redactor)
+    digests = CallDigests(Redactor())
+    assert digests.model("m", same) == digests.model("m", REQUEST)
 
 
 def test_many_changes_are_counted() -> None:
@@ -127,14 +127,12 @@ _json = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=3), _json), st.dictionaries(st.text(max_size=3), _json))
 def test_digests_are_those_of_contents(one: dict[str, Any], other: dict[str, Any]) -> None:
-    redactor = Redactor()
-    same = tool_digest("f", one, redactor) == tool_digest("f", other, redactor)
+    digests = CallDigests(Redactor())
+    same = digests.tool("f", one) == digests.tool("f", other)
     # 1, 1.0 and true are equal to Python, and different to JSON.
     assert same is (repr(_sorted(one)) == repr(_sorted(other)))
-    assert tool_digest("f", dict(reversed(one.items())), redactor) == tool_digest(
-        "f", one, redactor
-    )
-    assert tool_digest("g", one, redactor) != tool_digest("f", one, redactor)
+    assert digests.tool("f", dict(reversed(one.items()))) == digests.tool("f", one)
+    assert digests.tool("g", one) != digests.tool("f", one)
     recorded = ToolCalled(*PLACE, "f", one, "pure", "", 0.0)
     assert bool(tool_changes(recorded, "f", other)) is not same
 

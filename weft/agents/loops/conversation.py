@@ -30,6 +30,7 @@ class Conversation:
         self, opening: Iterable[Message], *, context_tokens: int | None, answer_tokens: int
     ) -> None:
         self._messages = list(opening)
+        self._chars = sum(map(_chars, self._messages))
         self._briefs: dict[int, Message] = {}
         context = context_tokens or _UNKNOWN_CONTEXT_TOKENS
         self._room = max(context - answer_tokens, context // 2)
@@ -47,10 +48,11 @@ class Conversation:
             short = Message(message.role, brief, message.tool_calls, message.tool_call_id)
             self._briefs[len(self._messages)] = short
         self._messages.append(message)
+        self._chars += _chars(message)
 
     def measure(self, usage: Usage) -> None:
         """Learn from the last request how many tokens a character takes; call it before `say`."""
-        chars = self._chars()
+        chars = self._chars
         if usage.prompt_tokens and chars:
             self._tokens_per_char = usage.prompt_tokens / chars
             self._measured_tokens, self._measured_chars = usage.prompt_tokens, chars
@@ -70,21 +72,21 @@ class Conversation:
             enough = 1.0 if index == order[-1] else _FILLED_AGAIN
             if self._tokens() <= self._room * enough:
                 break
-            self._messages[index] = self._briefs.pop(index)
+            full, brief = self._messages[index], self._briefs.pop(index)
+            self._messages[index] = brief
+            self._chars += _chars(brief) - _chars(full)
             shortened += 1
         if shortened:
             log(f"{shortened} earlier messages are shortened: the model's context is nearly full")
 
     def _tokens(self) -> float:
-        new = self._chars() - self._measured_chars
+        new = self._chars - self._measured_chars
         return self._measured_tokens + new * (self._new_rate if new > 0 else self._tokens_per_char)
 
     @property
     def _new_rate(self) -> float:
         return max(self._tokens_per_char, _TOKENS_PER_CHAR)
 
-    def _chars(self) -> int:
-        return sum(
-            len(message.content) + sum(len(call.arguments) for call in message.tool_calls)
-            for message in self._messages
-        )
+
+def _chars(message: Message) -> int:
+    return len(message.content) + sum(len(call.arguments) for call in message.tool_calls)

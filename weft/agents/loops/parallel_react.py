@@ -31,6 +31,7 @@ from weft.core.events import Outcome
 from weft.core.ports import Capabilities, ModelRequest, Sampling
 from weft.core.values import Completion, JsonSchema, Message, ToolCall
 from weft.engine import NodeContext
+from weft.engine.digest_text import Texts
 
 _LEAST_CHARS: Final = 20
 
@@ -100,6 +101,7 @@ class _Talk:
         self._schema = options.schema
         self._constrained = options.constrain != "never" and capabilities.structured_output
         self._sampling = Sampling(options.max_tokens, options.temperature)
+        self._texts = Texts()
         self._names = (f"turn{number}" for number in count(1))
         self._ids: set[str] = set()
         self._conversation = Conversation(
@@ -141,7 +143,7 @@ class _Talk:
             tools=self._specs,
             tool_choice="none" if final else "auto",
         )
-        completion = await ask(context, next(self._names), self._model, request)
+        completion = await ask(context, next(self._names), self._model, request, self._texts)
         self._conversation.measure(completion.usage)
         return completion
 

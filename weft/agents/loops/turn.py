@@ -21,6 +21,7 @@ from weft.core.ports import (
 from weft.core.values import Completion, FinishReason
 from weft.engine import Inputs, Node, NodeContext, Policy, Retry, Work
 from weft.engine.cassette.digest import identity
+from weft.engine.digest_text import Texts
 
 _RETRY: Final = Retry()
 _GRACE_S: Final = 1.0
@@ -43,20 +44,25 @@ async def ready(context: NodeContext, model: ModelClient) -> Capabilities:
 
 
 async def ask(
-    context: NodeContext, name: str, model: ModelClient, request: ModelRequest
+    context: NodeContext,
+    name: str,
+    model: ModelClient,
+    request: ModelRequest,
+    texts: Texts | None = None,
 ) -> Completion:
     """The model's answer to `request`, asked in the node `name` inside the scope of `context`.
 
     The text streams; what breaks off is asked again. One that goes round in circles is ended, with
     the finish reason "error". An answer that does not fit the schema of
     `request` is returned all the same, with the finish reason "error" or "length". A schema that
-    the model cannot be held to is left out, and logged.
+    the model cannot be held to is left out, and logged. `texts` knows the earlier requests of the
+    same conversation.
 
     Raises: `AgentError`, which names the node and its failure.
     """
     place = inside(context.scope, name)
     policy = Policy(spends=True, resource=model.model, retry=_RETRY)
-    asked = identity("model", model.model, request)
+    asked = identity("model", model.model, request, texts=texts)
     work = asking(model, request)
     context.append([Node(place, work, policy=policy, kind="model", identity=asked)])
     outcome = await context.outcome(place)

@@ -7,5 +7,15 @@ from weft.core.codec.opaque import Opaque, opaque_in
 from weft.core.codec.reader import decode, decode_all
 from weft.core.codec.records import encode, encode_all
 from weft.core.codec.registry import register
+from weft.core.codec.sink import WrittenLists
 
-__all__ = ["Opaque", "decode", "decode_all", "encode", "encode_all", "opaque_in", "register"]
+__all__ = [
+    "Opaque",
+    "WrittenLists",
+    "decode",
+    "decode_all",
+    "encode",
+    "encode_all",
+    "opaque_in",
+    "register",
+]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from weft.core.codec.layouts import LAYOUTS
 from weft.core.codec.quick import quickly
-from weft.core.codec.sink import LARGEST, Keep, Sink, Unwritable
+from weft.core.codec.sink import LARGEST, Keep, Sink, Unwritable, WrittenLists
 from weft.core.codec.writer import list_writer, object_writer
 from weft.core.errors import StoreError
 
@@ -23,9 +23,14 @@ def encode(value: object, keep: Keep | None = None) -> str:
     return _written(value, Sink(keep))
 
 
-def encode_all(values: Iterable[object], keep: Keep | None = None) -> str:
-    """Several values as one JSON list. Raises: as `encode`."""
-    sink = Sink(keep, as_lists=True)
+def encode_all(
+    values: Iterable[object], keep: Keep | None = None, lists: WrittenLists | None = None
+) -> str:
+    """Several values as one JSON list. Raises: as `encode`.
+
+    `lists`: what the same `keep` has kept of lists before, which is not offered to it again.
+    """
+    sink = Sink(keep, as_lists=True, lists=lists)
     return f"[{','.join(quickly(values, sink, _written))}]"
 
 

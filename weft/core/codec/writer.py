@@ -8,7 +8,7 @@ are no plain texts, `~b` bytes, `~n` a float that is not finite, `~i` an integer
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from json.encoder import encode_basestring as quoted
 from math import isfinite
@@ -20,12 +20,12 @@ from weft.core.codec.layouts import LAYOUTS
 from weft.core.codec.opaque import Opaque, opaque
 from weft.core.codec.registry import KNOWN
 from weft.core.codec.sink import APART, CHUNK, Sink, Unwritable
+from weft.core.codec.sink import Writer as Write
 from weft.core.errors import StoreError
 from weft.core.events import NodeInfo
 from weft.core.ids import NodeId
+from weft.core.list_prefixes import Items
 from weft.core.values import Message
-
-Write = Callable[[Any, Sink], str]
 
 _MESSAGE_APART = 64  # messages come again with every request of their conversation
 _NODES_CHUNK = 8192  # nodes and their names come again with another run of the same program
@@ -209,18 +209,14 @@ def _maybe(inner: Write) -> Write:
 
 def _row(inner: Write, size: int) -> Write:
     def write(value: Any, sink: Sink) -> str:
-        return sink.listed([inner(one, sink) for one in value], size) if value else "[]"
+        return sink.grown(value, inner, size) if value else "[]"
 
     return write
 
 
 def _numbers(inner: Write) -> Write:
     def write(value: Any, sink: Sink) -> str:
-        if len(value) <= _NUMBERS or sink.keep is None:
-            return f"[{','.join([inner(one, sink) for one in value])}]"
-        texts = [inner(one, sink) for one in value]
-        starts = range(0, len(texts), _NUMBERS)
-        return sink.chunked([f"[{','.join(texts[at : at + _NUMBERS])}]" for at in starts])
+        return sink.grown(value, inner, _NUMBERS, counted=True)
 
     return write
 
@@ -283,6 +279,8 @@ def _whole(value: Any, sink: Sink) -> str:
     try:
         return _nested(value, sink)
     except (Unwritable, StoreError, RuntimeError):  # or changed by another thread meanwhile
+        if sink.lists is not None:
+            sink.lists.clear()  # no record refers to what was kept of this value
         return object_writer(_OPAQUE, APART)(opaque(value), sink)
     finally:
         sink.depth = 0
@@ -303,8 +301,8 @@ def _nested(value: Any, sink: Sink) -> str:
     return text
 
 
-def _items(value: Iterable[Any], sink: Sink) -> str:
-    return sink.listed([free(one, sink) for one in value])
+def _items(value: Items, sink: Sink) -> str:
+    return sink.grown(value, free)
 
 
 def _mapping(value: Mapping[Any, Any], sink: Sink, inner: Write) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from weft.core.ports.model import (
 )
 from weft.core.values import AUTOREGRESSIVE, Completion, FinishReason, ToolCall, Usage
 
+_TOKENS = re.compile(r"\s*\S+|\s+")
 _CAPABILITIES = Capabilities(structured_output=True, tools=True)
 
 
@@ -184,10 +186,4 @@ def _in_turn(replies: list[Reply | str]) -> Callable[[ModelRequest], Reply | str
 
 
 def _tokens(text: str) -> list[str]:
-    tokens: list[str] = []
-    start = 0
-    for end in range(1, len(text) + 1):
-        if end == len(text) or (text[end].isspace() and not text[end - 1].isspace()):
-            tokens.append(text[start:end])
-            start = end
-    return tokens
+    return _TOKENS.findall(text)

@@ -15,6 +15,7 @@ from weft.core.ids import NodeId, RunId, in_any_attempt
 from weft.core.ports.model import Delta, Prefilled
 from weft.core.redaction import Redactor
 from weft.core.values import JsonSchema
+from weft.engine.cassette.digest import CallDigests
 from weft.engine.place import Place
 
 Piece = tuple[float, Delta | Prefilled]
@@ -101,6 +102,10 @@ class CallBook(Protocol):
     @property
     def ids(self) -> CallIds:
         """Those of the run's calls."""
+
+    @property
+    def digests(self) -> CallDigests:
+        """What tells the run's calls apart."""
 
     @property
     def redactor(self) -> Redactor:

@@ -25,7 +25,7 @@ from weft.core.ports.journal import Record
 from weft.core.redaction import Redactor
 from weft.core.values import ToolSpec
 from weft.engine.cassette.book import CallIds, Known
-from weft.engine.cassette.digest import canonical_text, request_digest, tool_digest
+from weft.engine.cassette.digest import CallDigests
 from weft.engine.cassette.drift import Drift, model_changes, tool_changes
 from weft.engine.cassette.memory import CallMemory, OnceMemory
 from weft.engine.cassette.once import unknown
@@ -58,6 +58,7 @@ class Cassette:
         self._strict = strict
         self._redactor = redactor or Redactor()
         self._on_drift = on_drift
+        self._digests = CallDigests(self._redactor)
         self._calls = CallMemory()
         self._once_calls = OnceMemory()
         self._told: dict[str, Any] = {}
@@ -71,7 +72,7 @@ class Cassette:
 
     def tool(self, place: Place, name: str, arguments: Mapping[str, Any]) -> Known:
         """The recorded call of a tool. Raises: `CassetteMiss`."""
-        call = self._ids.tool(place, tool_digest(name, arguments, self._redactor))
+        call = self._ids.tool(place, self._digests.tool(name, arguments))
         found = self._exact(place, call) or self._once(place, call)
         if found is None:
             shown = self._redactor.redact(arguments)
@@ -86,7 +87,7 @@ class Cassette:
 
     def model(self, place: Place, name: str, request: ModelRequest) -> Known:
         """The recorded call of a model. Raises: `CassetteMiss`."""
-        call = self._ids.model(place, request_digest(name, request, self._redactor))
+        call = self._ids.model(place, self._digests.model(name, request))
         found = self._exact(place, call)
         if found is None:
             shown = self._redactor.redact(request)
@@ -101,7 +102,7 @@ class Cassette:
 
     def told(self, model: str, question: tuple[Any, ...]) -> Any:
         """What the client of `model` said. Raises: `CassetteMiss`."""
-        answer = self._told.get(_asked(model, question), _MISSING)
+        answer = self._told.get(self._digests.question(model, question), _MISSING)
         if answer is _MISSING:
             said = f"what the model {model} says to `{question[0]}` is not in the record"
             hint = "it was not asked for then, or it held a secret"
@@ -110,7 +111,7 @@ class Cassette:
 
     def knows(self, model: str, question: tuple[Any, ...]) -> bool:
         """Whether `told` has an answer."""
-        return _asked(model, question) in self._told
+        return self._digests.question(model, question) in self._told
 
     def listed(self, source: str) -> tuple[ToolSpec, ...] | None:
         """The tools that the server `source` had; None where nobody asked."""
@@ -143,7 +144,8 @@ class Cassette:
         self._refused.take(record)
         if isinstance(record, ModelTold):
             question = self._redactor.restore(record.question)
-            self._told[_asked(record.model, question)] = self._redactor.restore(record.answer)
+            asked = self._digests.question(record.model, question)
+            self._told[asked] = self._redactor.restore(record.answer)
         elif isinstance(record, ToolsListed):
             self._listed[record.source] = record.specs
         elif isinstance(record, get_args(CallEvent)):
@@ -210,7 +212,3 @@ def _what(known: Known) -> str:
 
 def _place(known: Known) -> tuple[NodeId, int, CallId]:
     return known.called.node, known.called.attempt, known.called.call
-
-
-def _asked(model: str, question: tuple[Any, ...]) -> str:
-    return canonical_text([model, question])

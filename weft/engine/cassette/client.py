@@ -27,7 +27,6 @@ from weft.core.ports import (
 from weft.core.values import Completion, Message, Usage
 from weft.engine.cassette.book import CallBook, Known
 from weft.engine.cassette.continued import Continued, continued
-from weft.engine.cassette.digest import request_digest
 from weft.engine.cassette.fitted import fitted
 from weft.engine.effects import current_place
 from weft.engine.place import Place
@@ -127,7 +126,7 @@ class _Call:
         self._place = place
         self._name = name
         self._request = request
-        self._id = book.ids.model(place, request_digest(name, request, book.redactor))
+        self._id = book.ids.model(place, book.digests.model(name, request))
         self._prompt: tuple[int, ...] = ()
         self.known = book.known(place, self._id)
 

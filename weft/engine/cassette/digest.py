@@ -9,73 +9,60 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
-from json.encoder import encode_basestring as quoted
-from operator import itemgetter
+from json.encoder import encode_basestring
 from typing import Any, Final
 
 from weft.core.ports.model import ModelRequest
 from weft.core.redaction import Redactor
 from weft.core.values import ToolSpec
+from weft.engine.digest_text import Form, Texts
 
 _LENGTH: Final = 12
-_second: Final = itemgetter(1)
 UNASKED: Final = frozenset({"priority", "cache_prefix", "program", "timeout_s"})
 """Fields of a request that do not change its answer, but where and when it is computed."""
 _SEEN: Final = frozenset({"name", "description", "parameters"})
 """What a model sees of a tool."""
 
 
-def tool_digest(name: str, arguments: Mapping[str, Any], redactor: Redactor) -> str:
-    """12 hexadecimal digits; the same for the same content, whatever the secrets in it are."""
-    text = _object_text(arguments) if type(arguments) is dict else None
-    if text is None:
-        text = canonical_text(arguments)
-    text = f'["tool", {quoted(name)}, {text}]'
-    if redactor.in_text(text):
-        text = redactor.text(text)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
+class CallDigests:
+    """Digests of the calls of one run: 12 hexadecimal digits, the same for the same content.
+
+    Whatever the secrets in it are. Of a conversation only what is new is written in each call.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._texts = Texts()
+
+    def tool(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Of a call of the tool `name`."""
+        text = f'["tool", {encode_basestring(name)}, {canonical_text(arguments, self._texts)}]'
+        return self._digest(text)
+
+    def model(self, name: str, request: ModelRequest) -> str:
+        """Of a request to the model that the program calls `name`."""
+        return self._digest(canonical_text(["model", name, request], self._texts))
+
+    def question(self, model: str, question: tuple[Any, ...]) -> str:
+        """Of what a client is asked of its model, in full."""
+        text = canonical_text([model, question], self._texts)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _digest(self, text: str) -> str:
+        if self._redactor.in_text(text):
+            text = self._redactor.text(text)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
 
 
-def request_digest(model: str, request: ModelRequest, redactor: Redactor) -> str:
-    """As `tool_digest`, of a request to the model that the program calls `model`."""
-    text = redactor.text(canonical_text(["model", model, request]))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
-
-
-def identity(*content: Any) -> str:
+def identity(*content: Any, texts: Texts | None = None) -> str:
     """What a node is whose work is made of `content`: for `Node.identity`."""
-    text = canonical_text(content)
+    text = canonical_text(content, texts)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def canonical_text(content: Any) -> str:
-    """JSON text of `canonical(content)`, with sorted keys: the same for the same content."""
-    kind = type(content)
-    if kind is str:
-        return quoted(content)
-    if kind is int:
-        return int.__repr__(content)
-    if kind is list or kind is tuple:
-        return f"[{', '.join([canonical_text(item) for item in content])}]"
-    if kind is dict and (text := _object_text(content)) is not None:
-        return text
-    return json.dumps(canonical(content), sort_keys=True, ensure_ascii=False)
-
-
-def _object_text(content: dict[Any, Any]) -> str | None:
-    """`canonical_text` of a dict whose keys are plain texts; None of another."""
-    pairs: list[tuple[str, str]] = []
-    for key, item in content.items():
-        if type(key) is not str:
-            return None
-        kind = type(item)
-        if kind is int:
-            text = int.__repr__(item)
-        else:
-            text = quoted(item) if kind is str else canonical_text(item)
-        pairs.append((key, f"{quoted(key)}: {text}"))
-    pairs.sort()
-    return f"{{{', '.join(map(_second, pairs))}}}"
+def canonical_text(content: Any, texts: Texts | None = None) -> str:
+    """JSON text of `canonical(content)`, with sorted keys: see `Form.text`."""
+    return _FORM.text(content, texts)
 
 
 def canonical(value: Any) -> Any:
@@ -92,14 +79,22 @@ def canonical(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(json.dumps(canonical(item), sort_keys=True) for item in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {"": type(value).__name__, **_fields(value)}
+        return {key: canonical(held) for key, held in _fields(value).items()}
     if hasattr(value, "model_dump"):
         return canonical(value.model_dump(mode="json"))
     return repr(value)
 
 
+def _other_text(value: Any, texts: Texts | None) -> str:
+    others = (str, int, float, Mapping, list, tuple, set, frozenset, type)
+    if dataclasses.is_dataclass(value) and not isinstance(value, others):
+        return _FORM.text(_fields(value), texts)
+    return json.dumps(canonical(value), sort_keys=True, ensure_ascii=False)
+
+
 def _fields(value: Any) -> dict[str, Any]:
-    found = {}
+    """The name of its class, and what is in it."""
+    found = {"": type(value).__name__}
     for field in dataclasses.fields(value):
         if isinstance(value, ModelRequest) and field.name in UNASKED:
             continue
@@ -107,7 +102,7 @@ def _fields(value: Any) -> dict[str, Any]:
             continue
         content = getattr(value, field.name)
         if not _is_default(field, content):
-            found[field.name] = canonical(content)
+            found[field.name] = content
     return found
 
 
@@ -116,3 +111,6 @@ def _is_default(field: dataclasses.Field[Any], content: Any) -> bool:
         return bool(content == field.default)
     made = field.default_factory
     return made is not dataclasses.MISSING and bool(content == made())
+
+
+_FORM = Form(encode_basestring, tagged=False, other=_other_text)

@@ -35,7 +35,7 @@ from weft.core.events import (
 from weft.core.ids import NodeId
 from weft.core.ports import Prefilled, ToolCallDelta
 from weft.core.ports.journal import Record
-from weft.core.redaction import INERT, Redactor
+from weft.core.redaction import INERT, Redactor, Unclean
 from weft.engine.cassette.book import Piece
 from weft.engine.cassette.streamed import StreamRedactor, Text
 
@@ -57,6 +57,7 @@ class RecordRedactor:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
+        self._unclean = Unclean()
         self._nodes: dict[NodeId, StreamRedactor[NodeStreamed]] = {}
         self._calls: dict[NodeId, dict[_Call, StreamRedactor[Piece]]] = {}
         self._hiding: set[_Call] = set()
@@ -65,10 +66,13 @@ class RecordRedactor:
     def __call__(self, record: Record) -> list[Record]:
         kind = type(record)
         if kind in _WHOLE or (kind is NodeFinished and not self._nodes and not self._calls):
-            return [self._redactor.redact(record)]
+            return [self._redacted(record)]
         if isinstance(record, NodeStarted):
             return [self._named(record, record.node)]
         return self._of_kind(record)
+
+    def _redacted(self, record: R) -> R:
+        return self._redactor.redact(record, self._unclean)
 
     alone: Final = frozenset({*_WHOLE, NodeStarted})
     """Kinds of records of which may be kept what is in each alone: they may wait for `redact_all`.
@@ -84,7 +88,7 @@ class RecordRedactor:
     def redact_all(self, records: list[Record]) -> list[Record]:
         """What may be kept of such records, looked through at once."""
         texts: list[str] = []
-        values: list[Any] = []
+        values: dict[int, Any] = {}
         for record in records:
             match record:
                 case ToolCalled():
@@ -106,11 +110,12 @@ class RecordRedactor:
                 if type(part) is str:
                     texts.append(part)
                 elif type(part) not in INERT:
-                    values.append(part)
+                    values[id(part)] = part  # once: the result of a call is its node's as well
         redactor = self._redactor
-        if not redactor.in_text("\n".join(texts)) and (not values or redactor.is_clean(values)):
+        texts_are_clean = not redactor.in_text("\n".join(texts))
+        if texts_are_clean and redactor.are_clean(values.values(), self._unclean):
             return records
-        return [self._redactor.redact(each) for each in records]
+        return [self._redacted(each) for each in records]
 
     def _of_kind(self, record: Record) -> list[Record]:
         match record:
@@ -121,7 +126,7 @@ class RecordRedactor:
             case NodeStreamed():
                 return [*self._of_node(record.node).take(record)]
             case NodeRetrying() | NodeRerouted():
-                return [*self._end_of(record.node), self._redactor.redact(record)]
+                return [*self._end_of(record.node), self._redacted(record)]
             case ModelCalled():
                 return [self._asked(record)]
             case ModelStreamed():
@@ -132,12 +137,12 @@ class RecordRedactor:
                 return self._told(record)
             case NodeFinished() | RunFinished():
                 node = record.node if isinstance(record, NodeFinished) else None
-                return [*self._ended(node), self._redactor.redact(record)]
-        return [self._redactor.redact(record)]
+                return [*self._ended(node), self._redacted(record)]
+        return [self._redacted(record)]
 
     def _named(self, record: R, names: str) -> R:
         """A record of which all texts but short ones of weft's own are `names`."""
-        return self._redactor.redact(record) if self._redactor.in_text(names) else record
+        return self._redacted(record) if self._redactor.in_text(names) else record
 
     def _of_node(self, node: NodeId) -> StreamRedactor[NodeStreamed]:
         if node not in self._nodes:
@@ -149,7 +154,7 @@ class RecordRedactor:
         return self._nodes[node]
 
     def _asked(self, event: ModelCalled) -> ModelCalled:
-        made = self._redactor.redact(event)
+        made = self._redacted(event)
         if made is not event:
             self._hiding.add(_call(event))
         ids = made.request.prompt_token_ids
@@ -168,14 +173,14 @@ class RecordRedactor:
         return [replace(event, deltas=tuple(pieces))] if pieces else []
 
     def _answered(self, event: ModelAnswered) -> ModelAnswered:
-        made = self._redactor.redact(event)
+        made = self._redacted(event)
         ids = () if _call(event) in self._hiding else self._blank(event.prompt_token_ids)
         self._hiding.discard(_call(event))
         return made if ids == made.prompt_token_ids else replace(made, prompt_token_ids=ids)
 
     def _told(self, event: ModelTold) -> list[Record]:
-        if not self._redactor.hides((event.question, event.answer)):
-            return [self._redactor.redact(event)]
+        if not self._redactor.hides((event.question, event.answer), self._unclean):
+            return [self._redacted(event)]
         asked = event.question[-1] if event.question[0] == "decode" else event.answer
         if isinstance(asked, tuple) and len(asked) >= _SHORTEST_IDS:
             self._ids.append(asked)

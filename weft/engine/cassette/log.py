@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from typing import Any, Final, get_args
 
@@ -14,7 +13,7 @@ from weft.core.ports.journal import Record
 from weft.core.redaction import Redactor
 from weft.core.values import JsonSchema
 from weft.engine.cassette.book import CallIds, Confirmation, Known
-from weft.engine.cassette.digest import canonical_text
+from weft.engine.cassette.digest import CallDigests
 from weft.engine.cassette.memory import CallMemory, OnceMemory
 from weft.engine.cassette.once import has_acted
 from weft.engine.effects import share_decider
@@ -65,6 +64,7 @@ class CallLog:
         self._spoken: dict[str, str] = {}
         self._gone = gone
         self.redactor = redactor or _HIDES_NOTHING
+        self.digests = CallDigests(self.redactor)
         self._log = log
         self.ids = CallIds()
         self._past = CallMemory()
@@ -157,9 +157,7 @@ class CallLog:
         return None if self._misfit is None else self._misfit(value, schema)
 
     def told(self, model: str, question: tuple[Any, ...]) -> bool:
-        asked = hashlib.sha256(
-            canonical_text([model, question]).encode("utf-8", "surrogatepass")
-        ).hexdigest()
+        asked = self.digests.question(model, question)
         if asked in self._told:
             return True
         self._told.add(asked)

@@ -24,7 +24,6 @@ from weft.core.idempotency import current_key, key_of, keyed
 from weft.core.ports import BatchRunner, ToolCall, ToolRunner, bound
 from weft.core.values import Effect, JsonSchema, ToolSpec
 from weft.engine.cassette.book import CallBook, Known
-from weft.engine.cassette.digest import tool_digest
 from weft.engine.cassette.fitted import fitted
 from weft.engine.cassette.once import ReportedResult, check_reported, doneness, settled, value_of
 from weft.engine.effects import EffectEnd, MadeCall, current_place
@@ -71,7 +70,7 @@ class _Call:
         self.arguments = arguments
         self._effect = effect
         self._result = result
-        self._id = book.ids.tool(place, tool_digest(name, arguments, book.redactor))
+        self._id = book.ids.tool(place, book.digests.tool(name, arguments))
         self._made: MadeCall | None = None
         self._key = key_of(book.run, place.node, self._id) if effect in GUARDED else ""
         self.key = self._key if effect == "idempotent" else ""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from uuid import uuid4
 
+from weft.core.codec import WrittenLists
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
 from weft.core.progress import Progress
@@ -36,7 +37,8 @@ class Lease:
     """The right to write to a run. `seq` is the number of its last record.
 
     `unknown`: a batch of which nobody can say yet whether it was committed. `lock` is held by the
-    thread that writes.
+    thread that writes. `lists`: those in the batches of this process, whose parts stay as long as
+    the run does.
     """
 
     run: RunId
@@ -46,6 +48,7 @@ class Lease:
     progress: Progress
     unknown: Batch | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
+    lists: WrittenLists = field(default_factory=WrittenLists)
 
 
 class Claimant(NamedTuple):

@@ -36,31 +36,45 @@ def append(
         records = _unwritten(connections, lease, records)
         if not records:
             return
-        blobs = Blobs()
-        before = lease.progress
-        batch = Batch(
-            lease.seq + len(records),
-            sealed(encode_all(records, blobs.keep)),
-            before.after(records),
-        )
-
-        def write(db: Connection) -> None:
-            if not advance(db, lease, batch.seq, seconds):
-                _check_written(db, lease, batch)
-                return
-            keep(db, blobs.bodies)
-            row = (lease.no, batch.seq, before.part, batch.body)
-            db.execute("INSERT INTO weft_batches VALUES (%s, %s, %s, %s)", row)
-            _settle(db, lease.no, records)
-            _stand(db, lease.no, before, batch.progress, wall)
-
         try:
-            connections.transact(write)
-        except StoreError as error:
-            if error.retryable:
-                lease.unknown = batch
+            _append(connections, lease, records, wall, seconds)
+        except BaseException:
+            lease.lists.clear()
             raise
-        lease.seq, lease.progress = batch.seq, batch.progress
+
+
+def _append(
+    connections: Connections,
+    lease: Lease,
+    records: Sequence[Record],
+    wall: Callable[[], datetime],
+    seconds: float,
+) -> None:
+    blobs = Blobs()
+    before = lease.progress
+    batch = Batch(
+        lease.seq + len(records),
+        sealed(encode_all(records, blobs.keep, lease.lists)),
+        before.after(records),
+    )
+
+    def write(db: Connection) -> None:
+        if not advance(db, lease, batch.seq, seconds):
+            _check_written(db, lease, batch)
+            return
+        keep(db, blobs.bodies)
+        row = (lease.no, batch.seq, before.part, batch.body)
+        db.execute("INSERT INTO weft_batches VALUES (%s, %s, %s, %s)", row)
+        _settle(db, lease.no, records)
+        _stand(db, lease.no, before, batch.progress, wall)
+
+    try:
+        connections.transact(write)
+    except StoreError as error:
+        if error.retryable:
+            lease.unknown = batch
+        raise
+    lease.seq, lease.progress = batch.seq, batch.progress
 
 
 def _unwritten(

@@ -8,11 +8,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from weft.core.calls import ToolCalled
-from weft.core.codec import encode_all
+from weft.core.codec import WrittenLists, encode_all
 from weft.core.errors import StoreError
 from weft.core.events import HumanAnswered, HumanAsked, NodeFinished, RunFinished, RunResumed
 from weft.core.ports.journal import Record
@@ -60,16 +60,24 @@ class Held:
     unnoted: PendingCalls | None = None
     synced: int = 0
     """How many batches with intents this process has written."""
+    lists: WrittenLists = field(default_factory=WrittenLists)
+    """Lists in the batches of this process, whose parts stay as long as the run does."""
 
 
 class Prepared:
     """A batch that is about to be written behind the last of a run."""
 
     def __init__(
-        self, no: int, seq: int, chain: bytes, part: int, records: Sequence[Record]
+        self,
+        no: int,
+        seq: int,
+        chain: bytes,
+        part: int,
+        records: Sequence[Record],
+        lists: WrittenLists | None = None,
     ) -> None:
         blobs = Blobs()
-        body = sealed(encode_all(records, blobs.keep))
+        body = sealed(encode_all(records, blobs.keep, lists))
         self.records = records
         self.seq = seq = seq + len(records)
         self.chain = link(chain, seq, part, body)
@@ -100,12 +108,17 @@ def append(
         held.unnoted = None
         if not records:
             return 0
-    batch = Prepared(held.no, held.seq, held.chain, held.progress.part, records)
-    calls = held.once.calls(records) if intent or held.once.waits else ()
-    if calls:
-        _insert_with_calls(db, held, batch, calls, wall)
-    else:
-        insert(db, held, batch, wall)
+    try:
+        part, lists = held.progress.part, held.lists
+        batch = Prepared(held.no, held.seq, held.chain, part, records, lists)
+        calls = held.once.calls(records) if intent or held.once.waits else ()
+        if calls:
+            _insert_with_calls(db, held, batch, calls, wall)
+        else:
+            insert(db, held, batch, wall)
+    except BaseException:
+        held.lists.clear()
+        raise
     try:
         _note(held, calls)
     except BaseException:
