@@ -269,6 +269,27 @@ def test_a_part_of_what_is_wanted_is_a_lesser_goal() -> None:
     assert without.error is not None
 
 
+@pytest.mark.parametrize("first", ["digest", "paper"])
+def test_after_a_lesser_goal_the_rest_of_what_was_wanted_will_still_do(first: str) -> None:
+    graph = ToolGraph(
+        [RoutedTool("news"), RoutedTool("weather"), RoutedTool("digest"), RoutedTool("paper")]
+    )
+    asked: list[list[str]] = []
+
+    def choose(request: Any) -> str:
+        offered = request.schema["properties"]["choice"]["enum"]
+        asked.append(offered)
+        return json.dumps({"choice": first if first in offered else offered[-2]})
+
+    runner = FakeTools(news=lambda: "news", weather=broken, digest=broken, paper=broken)
+    goal = Goal("morning", ("news", "weather"))
+    lesser = [Goal("digest"), Goal("paper", ("paper", "digest"))]
+    ran = errand(Router(graph, runner, model=FakeModel(choose)), goal, {}, lesser)
+    assert ran.arrival is not None, asked
+    assert ran.arrival.goal == "morning without weather"
+    assert ran.arrival.values == {"news": "news"}
+
+
 class Person:
     """Answers in turn; remembers what was asked."""
 

@@ -38,14 +38,29 @@ class Errand:
     partial: bool = True
 
     def instead_of(self, goal: Goal, missing: frozenset[str]) -> Iterator[Goal]:
-        """What may be settled for in the place of `goal` when `missing` cannot be had."""
+        """What may be settled for in the place of `goal` when `missing` cannot be had.
+
+        The rest of what was wanted in the first place is still there after a lesser goal.
+        """
         if goal in self.lesser:
             yield from self.lesser[self.lesser.index(goal) + 1 :]
         else:
             yield from self.lesser
-        rest = tuple(want for want in goal.wants if want not in missing)
-        if self.partial and rest and len(rest) < len(goal.wants):
-            yield Goal(f"{goal.name} without {', '.join(sorted(missing))}", rest)
+        rests: dict[tuple[str, ...], Goal] = {}
+        for each in (goal, self.goal) if self.partial else ():
+            rest = _without(missing, each)
+            if rest is not None:
+                rests.setdefault(rest.wants, rest)
+        yield from rests.values()
+
+
+def _without(missing: frozenset[str], goal: Goal) -> Goal | None:
+    """What is left of `goal`; None where that is nothing, or all of it."""
+    rest = tuple(want for want in goal.wants if want not in missing)
+    if not rest or len(rest) == len(goal.wants):
+        return None
+    gone = sorted(set(goal.wants) & missing)
+    return Goal(f"{goal.name} without {', '.join(gone)}", rest)
 
 
 def goal_of(goal: Goal | str) -> Goal:

@@ -212,9 +212,10 @@ class Journey:
         self._context.log(f"{taken.by}: {taken.goal.name!r} in the place of {before!r}")
 
     def _dead_end(self) -> DeadEnd:
-        wants = self._goal.wants
-        missing = [want for want in wants if self._way((want,)) is None]
-        lesser = self._errand.instead_of(self._goal, frozenset(missing))
+        wants = dict.fromkeys((*self._goal.wants, *self._errand.goal.wants))
+        gone = frozenset(want for want in wants if self._way((want,)) is None)
+        missing = tuple(want for want in self._goal.wants if want in gone)
+        lesser = self._errand.instead_of(self._goal, gone)
         closed = {tool: str(failure) for tool, failure in self._failures.items()}
         for tool in self._router.graph.tools:
             if tool not in closed and self._attention.health(tool) == DOWN:
@@ -222,7 +223,7 @@ class Journey:
         self._given_up.add(self._goal)
         open_ = (goal for goal in lesser if goal not in self._given_up)
         choices = tuple(goal for goal in open_ if self._way(goal.wants) is not None)
-        return DeadEnd(self._goal, tuple(missing), choices, closed, tuple(self._values))
+        return DeadEnd(self._goal, missing, choices, closed, tuple(self._values))
 
     # -- the end -------------------------------------------------------------------------------
 
