@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from weft.core.errors import ModelUnavailable
+from weft.core.errors import ModelRequestError, ModelUnavailable
 from weft.core.fakes import TokenModel, TokenReply
 from weft.core.ports import ModelRequest
 from weft.core.values import Message
@@ -136,6 +136,20 @@ def scripted(seed: int, fragments: Sequence[str], trouble: float) -> object:
     return script
 
 
+class WithoutBars(TokenModel):
+    """A model whose vocabulary has `|` in special tokens only: other texts with one are refused."""
+
+    async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
+        if "|" in text and not special:
+            raise ModelRequestError("no token spells '|'")
+        return await super().encode(text, special=special)
+
+    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        for message in messages:
+            await self.encode(message.content)
+        return await super().encode_chat(messages)
+
+
 def model_of(
     seed: int,
     fragments: Sequence[str],
@@ -145,8 +159,9 @@ def model_of(
     context_tokens: int | None = None,
     placement: bool = False,
     hides_token_ids: bool = False,
+    spells_all: bool = True,
 ) -> TokenModel:
-    return TokenModel(
+    return (TokenModel if spells_all else WithoutBars)(
         scripted(seed, fragments, trouble),  # type: ignore[arg-type]
         tags=TAGS if special else (),
         context_tokens=context_tokens,

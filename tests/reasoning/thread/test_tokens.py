@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
+from weft.core.errors import ContextLengthExceeded, ModelRequestError
 from weft.core.values import Completion, FinishReason, Message
 from weft.reasoning.parts import Said, Tag, Text
 from weft.reasoning.thread.context import Context
 from weft.reasoning.thread.marks import Marks
+from weft.reasoning.thread.spelling import encoded_chat, spelt
 from weft.reasoning.thread.tokens import Tokens
 
 T = TypeVar("T")
@@ -172,3 +175,43 @@ def test_pieces_spell_what_was_written(words: list[str]) -> None:
         assert plain in ((), (text,)), "only ids are tags where the tags are special tokens"
 
     run(check())
+
+
+class Lacking(Pairs):
+    """Has no tokens for texts with `|`. Counts what it is asked to encode."""
+
+    def __init__(self, error: type[ModelRequestError] = ModelRequestError) -> None:
+        self.asked = 0
+        self.error = error
+
+    async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
+        self.asked += 1
+        if "|" in text:
+            raise self.error("no token spells '|'")
+        return await super().encode(text, special=special)
+
+
+def test_what_a_model_wrote_loses_the_words_that_it_has_no_tokens_for() -> None:
+    client = Lacking()
+    found = run(spelt(client, "so <|user|> many words and <|end|> then"))
+    assert found.text == "so many words and then"
+    assert run(client.decode(found.ids)) == found.text
+    assert run(spelt(client, "plain")) == (ids("plain"), "plain")
+    assert run(spelt(client, "")) == ((), "")
+    messages = (Message("user", "a <|user|> b"), Message("assistant", "c"))
+    assert run(client.decode(run(encoded_chat(client, messages)))) == "a bc"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("|", ModelRequestError), ("| " * 900, ModelRequestError), ("a |", ContextLengthExceeded)],
+)
+def test_a_text_that_is_not_to_blame_for_its_words_is_refused(
+    text: str, error: type[ModelRequestError]
+) -> None:
+    client = Lacking(error)
+    with pytest.raises(error):
+        run(spelt(client, text))
+    assert client.asked < 60
+    with pytest.raises(error):
+        run(encoded_chat(client, (Message("user", text),)))

@@ -50,7 +50,7 @@ async def join(
             before = await tokens.back_to(old, since)
             return await _appended(tokens, before, parts, computed)
         case NewRoot(opening=opening):
-            chat, added = await tokens.open(opening)
+            chat, added = await tokens.open(opening, generated=True)
             written = sum(len(child.body) for child in children) if opening.messages else 0
             base = Context(chat)
             again = min(written, len(chat)) + _again(base, added, computed)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
+from weft.core.errors import ModelRequestError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
 from weft.core.ports import (
@@ -190,7 +191,10 @@ class Asking:
         call: ChatCall | None = None
         self._granted += granted
         try:
-            prompt = await self._prompt(tuple(messages), lead)
+            try:
+                prompt = await self._prompt(tuple(messages), lead)
+            except ModelRequestError as error:
+                return Said("", "failed", 0, str(error))
             request = self._request(name, prompt, schema, temperature, granted)
             if request is None:
                 return Said("", "failed", 0, "its prompt fills the model's window")

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from weft.core.errors import CapabilityError
+from weft.core.errors import CapabilityError, ModelRequestError
 from weft.core.ports import Capabilities, ModelClient, Tokenizing
 from weft.core.values import Completion
 from weft.reasoning.grammar import Grammar
@@ -17,6 +18,7 @@ from weft.reasoning.moves import Ended, Opening
 from weft.reasoning.parts import Parts, Piece, Said, Tag, Text
 from weft.reasoning.thread.context import Context
 from weft.reasoning.thread.marks import Marks
+from weft.reasoning.thread.spelling import encoded_chat, spelt
 
 _NEAR: Final = 4
 
@@ -68,11 +70,17 @@ class Tokens:
 
     # -- writing -----------------------------------------------------------------------------
 
-    async def open(self, opening: Opening) -> tuple[tuple[int, ...], Written]:
-        """The prompt of a conversation, and what comes after it. Raises: `ModelError`."""
+    async def open(
+        self, opening: Opening, *, generated: bool = False
+    ) -> tuple[tuple[int, ...], Written]:
+        """The prompt of a conversation, and what comes after it. Raises: `ModelError`.
+
+        Where models have written its messages, `generated`, they lose what cannot be encoded.
+        """
         chat: tuple[int, ...] = ()
         if opening.messages:
-            chat = await self._client.encode_chat(opening.messages)
+            encode = partial(encoded_chat, self._client) if generated else self._client.encode_chat
+            chat = await encode(opening.messages)
         return chat, await self.write(opening.parts)
 
     async def write(self, parts: Parts) -> Written:
@@ -90,8 +98,7 @@ class Tokens:
         return await writer.written()
 
     async def _said(self, said: Said) -> tuple[tuple[int, ...], str]:
-        text = self.marks.guarded(said.text)
-        ids = await self.encode(text)
+        ids, text = await spelt(self._client, self.marks.guarded(said.text))
         if said.max_tokens is None or len(ids) <= said.max_tokens:
             return ids, text
         ids = ids[len(ids) - said.max_tokens :]
@@ -123,8 +130,12 @@ class Tokens:
 
     async def _read_text(self, completion: Completion, stop: str | None) -> Reading:
         """From a server that hides token ids."""
-        parts: Parts = (Text(completion.text), *((Tag(stop),) if stop is not None else ()))
-        written = await self.write(parts)
+        tag = (Tag(stop),) if stop is not None else ()
+        try:
+            written = await self.write((Text(completion.text), *tag))
+        except ModelRequestError:
+            text = (await spelt(self._client, completion.text)).text
+            written = await self.write((Text(text), *tag))
         return Reading(written.ids, written.text, _ended(completion, stop), stop)
 
     def _stopped_by(self, completion: Completion, stops: Sequence[str]) -> str | None:
@@ -148,8 +159,8 @@ class Tokens:
         return await self._client.decode(ids) if ids else ""
 
     async def encode(self, text: str) -> tuple[int, ...]:
-        """The ids of a text that a model wrote. Raises: `ModelError`."""
-        return await self._client.encode(text) if text else ()
+        """The ids of a text that a model wrote, as far as it has any. Raises: `ModelError`."""
+        return (await spelt(self._client, text)).ids
 
     async def pieces(self, ids: tuple[int, ...]) -> tuple[Piece, ...]:
         """What a model wrote, taken apart: special tags by their ids, the others by their text."""
@@ -176,7 +187,7 @@ class Tokens:
         while low and not text.startswith(await lengths.text(low)):
             low -= 1
         rest = text[len(await lengths.text(low)) :]
-        return low, await self._client.encode(rest) if rest else ()
+        return low, await self.encode(rest)
 
     async def _bounds(self, lengths: _Lengths, most: int, chars: int) -> tuple[int, int]:
         """Where to look for so many characters: most often near the end, which is asked first."""
