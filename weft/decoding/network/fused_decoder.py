@@ -27,10 +27,14 @@ class FusedDecoder:
         self._head = model.get_output_embeddings()
         self._layers: list[FusedLayer] = list(layers)
         self._heads, self._kv_heads = heads, kv_heads
+        self.reads_prompts_apart = self._layers[0].prompt_linears is not None
         self._vocabulary: int = model.config.get_text_config().vocab_size
 
     def logits(self, step: Step, cache: KvCache) -> torch.Tensor:
-        """float32 [wanted, vocabulary]; what the step's taps see is put into `step.hidden`."""
+        """float32 [wanted, vocabulary]; what the step's taps see is put into `step.hidden`.
+
+        Where the network `reads_prompts_apart`, spans are all of prompts, or none is.
+        """
         hidden = self._embedding(step.token_ids)
         way = self._state(step, cache, hidden)
         looks = bool(step.taps or step.written)
@@ -56,6 +60,7 @@ class FusedDecoder:
             cache.places(step.slots, step.columns),
             tuple(cache.windows(group.low, group.high, group.columns) for group in step.groups),
             self._layers[0].number,
+            prompt=step.spans[0].prompt,
         )
 
 

@@ -33,6 +33,7 @@ class PassState:
     cos, sin: how far heads turn, [tokens, heads + 2 * kv_heads, head_dim]; values do not, and sines
     have the sign of what they multiply. `windows` are the keys and values that each group of the
     step sees, `places` where its tokens are written; `first` is the number of the first layer.
+    `prompt`: the linear layers for prompts multiply.
     """
 
     step: Step
@@ -42,6 +43,7 @@ class PassState:
     places: torch.Tensor
     windows: tuple[Windows, ...]
     first: int
+    prompt: bool = False
 
 
 def angles(
@@ -92,11 +94,22 @@ class RmsNorm:
         return found[:, : self._width].contiguous()
 
 
+class Linears:
+    """The products of one layer; `make` lays a weight and a bias out."""
+
+    def __init__(self, layer: nn.Module, make: LinearMaker) -> None:
+        attention, mlp = layer.self_attn, layer.mlp
+        self.qkv = make(*_joined(attention.q_proj, attention.k_proj, attention.v_proj))
+        self.out = make(*_joined(attention.o_proj))
+        self.gate_up = make(*_joined(mlp.gate_proj, mlp.up_proj))
+        self.down = make(*_joined(mlp.down_proj))
+
+
 class FusedLayer(nn.Module):  # type: ignore[misc]
     """Computes what the layer of transformers does that it is made from. Inference only.
 
     `number` is the layer's in the whole model; `make` lays a weight and a bias out, in
-    `quantization`.
+    `quantization`, and `make_prompt` does for passes over prompts; without it those are as others.
     """
 
     def __init__(
@@ -106,35 +119,37 @@ class FusedLayer(nn.Module):  # type: ignore[misc]
         kv_heads: int,
         make: LinearMaker,
         quantization: Quantization,
+        make_prompt: LinearMaker | None = None,
     ) -> None:
         super().__init__()
         self.quantization = quantization
-        attention, mlp = layer.self_attn, layer.mlp
+        attention = layer.self_attn
         self.number = number
         self._kv_heads = kv_heads
         self._head_dim = attention.head_dim
         self._scaling: float = attention.scaling
         self._before_attention = RmsNorm(layer.input_layernorm)
-        self._qkv = make(*_joined(attention.q_proj, attention.k_proj, attention.v_proj))
-        self._out = make(*_joined(attention.o_proj))
         self._before_mlp = RmsNorm(layer.post_attention_layernorm)
-        self._gate_up = make(*_joined(mlp.gate_proj, mlp.up_proj))
-        self._down = make(*_joined(mlp.down_proj))
+        self.linears = Linears(layer, make)
+        self.prompt_linears = None if make_prompt is None else Linears(layer, make_prompt)
 
     def forward(self, hidden: torch.Tensor, way: PassState) -> torch.Tensor:
         """hidden: [tokens, width] -> [tokens, width]. Writes their keys and values to the cache.
 
         Parts are called by `forward`: what else a call of a module does takes longer than it.
         """
-        joined = self._qkv.forward(self._before_attention(hidden))
+        linears = self.linears
+        if way.prompt and self.prompt_linears is not None:
+            linears = self.prompt_linears
+        joined = linears.qkv.forward(self._before_attention(hidden))
         rows = joined.view(len(joined), -1, self._head_dim)
         turned = torch.addcmul(rows * way.cos, rows.roll(self._head_dim // 2, -1), way.sin)
         heads = rows.shape[1] - 2 * self._kv_heads
         way.cache.write(self.number, way.places, turned[:, heads:].flatten(1))
         query = turned[:, :heads].unflatten(1, (self._kv_heads, -1))
-        hidden = hidden + self._out.forward(self._attend(query, way))
-        gate, up = self._gate_up.forward(self._before_mlp(hidden)).chunk(2, -1)
-        return hidden + self._down.forward(silu(gate).mul_(up))
+        hidden = hidden + linears.out.forward(self._attend(query, way))
+        gate, up = linears.gate_up.forward(self._before_mlp(hidden)).chunk(2, -1)
+        return hidden + linears.down.forward(silu(gate).mul_(up))
 
     def _attend(self, query: torch.Tensor, way: PassState) -> torch.Tensor:
         """query: [tokens, kv_heads, heads / kv_heads, head_dim] -> [tokens, heads * head_dim]"""

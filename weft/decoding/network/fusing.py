@@ -39,8 +39,9 @@ def fuse(model: PreTrainedModel, options: NetworkOptions) -> None:
     assert layers is not None
     bits = _bits(layers, options.quantization)
     kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    make_prompt = Int8Linear if bits == "int4" and _has_vnni() else None
     for number, layer in enumerate(layers):
-        layers[number] = FusedLayer(layer, number, kv_heads, _MAKERS[bits], bits)
+        layers[number] = FusedLayer(layer, number, kv_heads, _MAKERS[bits], bits, make_prompt)
     head = model.get_output_embeddings()
     if bits != "none" and type(head) is nn.Linear and not _lacking("int8", (head,)):
         model.set_output_embeddings(Int8Linear(head.weight, head.bias, torch.float32))

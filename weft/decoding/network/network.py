@@ -193,6 +193,8 @@ class Network:
     def forward(self, spans: Sequence[Span]) -> dict[int, Reading]:
         """Read the spans into their slots; what came of it by slot.
 
+        Prompts are read in a pass of their own where the network `reads_prompts_apart`.
+
         Raises: `CapabilityError` for a view, where keys cannot be turned, and for a look into
         layers that cannot be found.
         """
@@ -201,6 +203,22 @@ class Network:
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
         self._cache.reserve(1 + max(_slots(spans)), max(s.reach for s in spans))
+        readings = {}
+        for together in self._passes(spans):
+            readings |= self._pass(together)
+        return readings
+
+    @property
+    def reads_prompts_apart(self) -> bool:
+        """Whether tokens of a prompt are computed in another precision than those of an answer."""
+        return self._fused is not None and self._fused.reads_prompts_apart
+
+    def _passes(self, spans: Sequence[Span]) -> list[Sequence[Span]]:
+        if not self.reads_prompts_apart or len({span.prompt for span in spans}) == 1:
+            return [spans]
+        return [[s for s in spans if s.prompt], [s for s in spans if not s.prompt]]
+
+    def _pass(self, spans: Sequence[Span]) -> dict[int, Reading]:
         with torch.inference_mode():
             step = pack(
                 spans,
