@@ -33,7 +33,7 @@ def fuse(model: PreTrainedModel, options: NetworkOptions) -> None:
     """
     config = model.config.get_text_config()
     layers = find_layers(model, config.num_hidden_layers)
-    if model.device.type != "cpu" or not can_pack() or not can_fuse(model, layers):
+    if not has_kernels(model.device.type) or not can_fuse(model, layers):
         _check(options.quantization, "a model of the Llama family on the CPU")
         return
     assert layers is not None
@@ -45,6 +45,11 @@ def fuse(model: PreTrainedModel, options: NetworkOptions) -> None:
     head = model.get_output_embeddings()
     if bits != "none" and type(head) is nn.Linear and not _lacking("int8", (head,)):
         model.set_output_embeddings(Int8Linear(head.weight, head.bias, torch.float32))
+
+
+def has_kernels(device: str) -> bool:
+    """Whether layers of the Llama family are fused there."""
+    return device == "cpu" and can_pack()
 
 
 def _bits(layers: nn.ModuleList, wanted: Quantization) -> Quantization:
