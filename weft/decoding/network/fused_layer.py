@@ -33,7 +33,8 @@ class PassState:
     cos, sin: how far heads turn, [tokens, heads + 2 * kv_heads, head_dim]; values do not, and sines
     have the sign of what they multiply. `windows` are the keys and values that each group of the
     step sees, `places` where its tokens are written; `first` is the number of the first layer.
-    `prompt`: the linear layers for prompts multiply.
+    `signs` are those of a row and its negative, [2, width]. `prompt`: the linear layers for prompts
+    multiply.
     """
 
     step: Step
@@ -43,6 +44,7 @@ class PassState:
     places: torch.Tensor
     windows: tuple[Windows, ...]
     first: int
+    signs: torch.Tensor
     prompt: bool = False
 
 
@@ -83,15 +85,13 @@ class RmsNorm:
     """
 
     def __init__(self, module: nn.Module) -> None:
-        self._weight = module.weight.detach().repeat(2)
-        self._width = len(module.weight)
+        self._weight = module.weight.detach().repeat(2, 1)
         self._epsilon: float = module.variance_epsilon
 
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """x: [rows, width] -> [rows, width]"""
-        both = torch.cat([x, -x], dim=-1)
-        found = layer_norm(both, self._weight.shape, self._weight, None, self._epsilon)
-        return found[:, : self._width].contiguous()
+    def __call__(self, pair: torch.Tensor) -> torch.Tensor:
+        """pair: x and -x, [rows, 2, width] -> [rows, width]"""
+        found = layer_norm(pair, self._weight.shape, self._weight, None, self._epsilon)
+        return found[:, 0].contiguous()
 
 
 class Linears:
@@ -133,23 +133,26 @@ class FusedLayer(nn.Module):  # type: ignore[misc]
         self.linears = Linears(layer, make)
         self.prompt_linears = None if make_prompt is None else Linears(layer, make_prompt)
 
-    def forward(self, hidden: torch.Tensor, way: PassState) -> torch.Tensor:
-        """hidden: [tokens, width] -> [tokens, width]. Writes their keys and values to the cache.
+    def forward(self, pair: torch.Tensor, way: PassState) -> torch.Tensor:
+        """pair: what enters and its negative, [tokens, 2, width], as norms need it -> the same of
+        what leaves. Writes the tokens' keys and values to the cache.
 
         Parts are called by `forward`: what else a call of a module does takes longer than it.
         """
         linears = self.linears
         if way.prompt and self.prompt_linears is not None:
             linears = self.prompt_linears
-        joined = linears.qkv.forward(self._before_attention(hidden))
+        joined = linears.qkv.forward(self._before_attention(pair))
         rows = joined.view(len(joined), -1, self._head_dim)
         turned = torch.addcmul(rows * way.cos, rows.roll(self._head_dim // 2, -1), way.sin)
         heads = rows.shape[1] - 2 * self._kv_heads
         way.cache.write(self.number, way.places, turned[:, heads:].flatten(1))
         query = turned[:, :heads].unflatten(1, (self._kv_heads, -1))
-        hidden = hidden + linears.out.forward(self._attend(query, way))
-        gate, up = linears.gate_up.forward(self._before_mlp(hidden)).chunk(2, -1)
-        return hidden + linears.down.forward(silu(gate).mul_(up))
+        found = linears.out.forward(self._attend(query, way))
+        pair = torch.addcmul(pair, found.unsqueeze(1), way.signs)
+        gate, up = linears.gate_up.forward(self._before_mlp(pair)).chunk(2, -1)
+        found = linears.down.forward(silu(gate).mul_(up))
+        return torch.addcmul(pair, found.unsqueeze(1), way.signs)
 
     def _attend(self, query: torch.Tensor, way: PassState) -> torch.Tensor:
         """query: [tokens, kv_heads, heads / kv_heads, head_dim] -> [tokens, heads * head_dim]"""
