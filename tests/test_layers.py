@@ -45,7 +45,7 @@ OWNERS = {
     "psycopg_pool": {"workflow"},
     "pytest": {"weft"},
     "ruamel": {"workflow", "agents"},
-    "jinja2": {"workflow"},
+    "jinja2": {"workflow", "serving"},
     "jsonschema": set(),
     "jsonschema_rs": {"validation"},
     "referencing": set(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,13 +72,19 @@ def layers(network: Network) -> list[FusedLayer]:
     return list(network._decoder)
 
 
-def read(network: Network, sizes: tuple[int, ...]) -> torch.Tensor:
-    """The logits of all of `TOKENS`, read in passes of so many."""
+def read(
+    network: Network,
+    sizes: tuple[int, ...],
+    tokens: Sequence[int] = TOKENS,
+    *,
+    prompt: bool = False,
+) -> torch.Tensor:
+    """The logits of all of `tokens`, read in passes of so many."""
     network.reset()
     found, first = [], 0
     for size in sizes:
         columns = range(first, first + size)
-        span = Span(0, columns, TOKENS[first : first + size], size)
+        span = Span(0, columns, tokens[first : first + size], size, prompt=prompt)
         found.append(torch.from_numpy(network.forward([span])[0].logits.copy()))
         first += size
     return torch.cat(found)
@@ -109,7 +116,7 @@ def test_without_the_operators_the_layers_stay_as_they_are(
 def test_auto_goes_by_the_weights(wide: Path, four_bits: Path) -> None:
     auto = NetworkOptions(dtype="bfloat16", threads=1)
     kinds = {
-        path: {type(layer._down) for layer in layers(Network.load(path, auto))}
+        path: {type(layer.linears.down) for layer in layers(Network.load(path, auto))}
         for path in (wide, four_bits)
     }
     assert Int4Linear not in kinds[wide]
@@ -122,9 +129,9 @@ def test_auto_goes_by_the_weights(wide: Path, four_bits: Path) -> None:
         "none",
     )
     assert _name(few) != _name(whole)  # what their passes take is remembered apart
-    assert Int4Linear not in {type(layer._down) for layer in layers(whole)}
+    assert Int4Linear not in {type(layer.linears.down) for layer in layers(whole)}
     exact = Network.load(four_bits, replace(auto, dtype="float32"))
-    assert Int4Linear not in {type(layer._down) for layer in layers(exact)}
+    assert Int4Linear not in {type(layer.linears.down) for layer in layers(exact)}
 
 
 @pytest.mark.parametrize("quantization", ["int4", INT8])
@@ -148,6 +155,47 @@ def test_rows_of_a_batch_have_the_logits_they_have_alone(four_bits: Path) -> Non
         assert torch.equal(torch.from_numpy(reading.logits[0]), alone[slot + 3])
 
 
+NEEDS_VNNI = pytest.mark.skipif(not fusing._has_vnni(), reason="this CPU has no VNNI")
+
+
+@NEEDS_VNNI
+def test_prompts_are_read_in_eight_bits_in_passes_of_their_own(four_bits: Path) -> None:
+    options = NetworkOptions(dtype="bfloat16", threads=1)
+    network = Network.load(four_bits, options)
+    assert network.reads_prompts_apart
+    assert not Network.load(four_bits, replace(options, quantization="int8")).reads_prompts_apart
+    assert not Network.load(four_bits, replace(options, quantization="none")).reads_prompts_apart
+    asked, answer = read(network, (8,), prompt=True), read(network, (8,))
+    assert not torch.equal(asked, answer)
+    torch.testing.assert_close(asked, answer, rtol=0.1, atol=0.2)
+    network.reset()
+    spans = [Span(slot, range(8), TOKENS, 8, prompt=slot == 1) for slot in range(2)]
+    found = network.forward(spans)
+    assert torch.equal(torch.from_numpy(found[0].logits), answer)
+    assert torch.equal(torch.from_numpy(found[1].logits), asked)
+
+
+@NEEDS_VNNI
+@pytest.mark.parametrize("sizes", [(1, 7), (5, 3), (1,) * 8])
+def test_pieces_of_a_prompt_have_the_logits_of_the_whole(
+    four_bits: Path, sizes: tuple[int, ...]
+) -> None:
+    network = Network.load(four_bits, NetworkOptions(dtype="bfloat16", threads=1))
+    assert torch.equal(read(network, sizes, prompt=True), read(network, (8,), prompt=True))
+
+
+@NEEDS_VNNI
+@pytest.mark.model
+@pytest.mark.parametrize("sizes", [(256, 64), (7, 256, 57), (250, 1, 1, 68)])
+def test_pieces_of_a_long_prompt_have_the_logits_of_the_whole(
+    smollm2: Path, sizes: tuple[int, ...]
+) -> None:
+    network = Network.load(smollm2, NetworkOptions(dtype="bfloat16", threads=1))
+    tokens = range(1000, 1320)
+    whole = read(network, (320,), tokens, prompt=True)
+    assert torch.equal(read(network, sizes, tokens, prompt=True), whole)
+
+
 def test_what_cannot_be_had_is_refused(tiny_path: Path, wide: Path) -> None:
     with pytest.raises(ValueError, match="quantization is one of"):
         NetworkOptions(quantization="int3")  # type: ignore[arg-type]
@@ -165,5 +213,5 @@ def test_the_embedded_model_gives_a_token_the_same_logits_in_any_pass(
     options = NetworkOptions(dtype="bfloat16", quantization=quantization, threads=1)
     network = Network.load(smollm2, options)
     kept = Int8Linear if quantization == "int8" else Int4Linear
-    assert {type(layer._down) for layer in layers(network)} == {kept}
+    assert {type(layer.linears.down) for layer in layers(network)} == {kept}
     assert torch.equal(read(network, (1,) * 8), read(network, (8,)))

@@ -61,3 +61,13 @@ def test_a_long_answer_is_not_lost_for_a_short_prefix() -> None:
     claim = slots.claim([1, 2, 9])
     assert (claim.slot.number, claim.source.number, claim.reused) == (1, 0, 2)
     assert slots._slots[0].tokens == [1, 2, 3, 4, 5, 6]
+
+
+def test_an_answer_is_not_the_prefix_of_a_prompt_where_prompts_are_read_in_another_way() -> None:
+    slots = Slots(1)
+    slot = slots.claim([1, 2]).slot
+    slot.tokens, slot.prompt, slot.busy = [1, 2, 3, 4], 2, False
+    assert slots.reusable([1, 2, 3, 4, 5]) == 2
+    slot.prompt = None
+    assert slots.reusable([1, 2, 3, 4, 5]) == 4
+    assert slots.claim([1, 2, 3]).slot.prompt is None

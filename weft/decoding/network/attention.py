@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import AttentionInterface
 
 from weft.core.errors import CapabilityError
 from weft.decoding.network.cache import KvCache
@@ -16,6 +15,8 @@ _UNSUPPORTED = ("sliding_window", "softcap", "s_aux", "position_bias")
 
 def register() -> None:
     """Make the attention known to transformers under `NAME`. Harmless when repeated."""
+    from transformers import AttentionInterface
+
     AttentionInterface.register(NAME, attend)
 
 

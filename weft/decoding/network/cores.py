@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_SPINS = "GOMP_SPINCOUNT"
+_WAITING = (_SPINS, "OMP_WAIT_POLICY")
+_FEW = 4
+_sleeping = False
 
 
 def usable_cores(quota: Path = _QUOTA) -> int:
@@ -22,11 +27,33 @@ def usable_cores(quota: Path = _QUOTA) -> int:
     return max(cores, 1)
 
 
-def model_threads() -> int:
-    """Threads for a model's arithmetic: all cores but one.
+def import_torch() -> None:
+    """Import torch so that its threads sleep while they wait for one another.
 
-    Measured on two cores with another busy process: two threads spin on each other's barriers and a
-    step takes 3 to 20 times longer; one thread loses a quarter on an idle machine and nothing on a
-    busy one.
+    They would spin for a millisecond. Beside other busy processes on two cores a step of two
+    threads then takes 3 to 20 times longer than that of one; with sleeping threads it takes about
+    as long, and on an idle machine nothing is lost. Does nothing where torch is there already, or
+    the environment says how to wait.
     """
-    return max(usable_cores() - 1, 1)
+    global _sleeping  # noqa: PLW0603 - so is torch, and the library reads its environment once
+    if "torch" in sys.modules:
+        return
+    if any(name in os.environ for name in _WAITING):
+        return
+    os.environ[_SPINS] = "0"
+    try:
+        import torch  # noqa: F401
+
+        _sleeping = True
+    finally:
+        del os.environ[_SPINS]
+
+
+def model_threads() -> int:
+    """Threads for a model's arithmetic: all of a few cores, else all but one.
+
+    Of two to four cores one is much, and the event loop waits while the model computes; threads
+    that spin (see `import_torch`) leave one free nevertheless.
+    """
+    cores = usable_cores()
+    return cores if cores <= _FEW and _sleeping else max(cores - 1, 1)

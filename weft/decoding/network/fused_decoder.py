@@ -27,25 +27,39 @@ class FusedDecoder:
         self._head = model.get_output_embeddings()
         self._layers: list[FusedLayer] = list(layers)
         self._heads, self._kv_heads = heads, kv_heads
+        self.reads_prompts_apart = self._layers[0].prompt_linears is not None
+        width: int = model.config.get_text_config().hidden_size
+        ones = torch.ones(width, dtype=model.dtype, device=model.device)
+        self._signs = torch.stack([ones, -ones])
         self._vocabulary: int = model.config.get_text_config().vocab_size
 
     def logits(self, step: Step, cache: KvCache) -> torch.Tensor:
-        """float32 [wanted, vocabulary]; what the step's taps see is put into `step.hidden`."""
+        """float32 [wanted, vocabulary]; what the step's taps see is put into `step.hidden`.
+
+        Where the network `reads_prompts_apart`, spans are all of prompts, or none is.
+        """
         hidden = self._embedding(step.token_ids)
         way = self._state(step, cache, hidden)
+        pair = hidden.unsqueeze(1) * self._signs
         looks = bool(step.taps or step.written)
         for layer in self._layers:
             if looks:
-                hidden = enter(step, layer.number, hidden)
-            hidden = layer.forward(hidden, way)
+                pair = self._enter(step, layer.number, pair)
+            pair = layer.forward(pair, way)
             if -layer.number - 1 in step.taps:
-                step.hidden[-layer.number - 1] = hidden
+                step.hidden[-layer.number - 1] = pair[:, 0].contiguous()
         if len(self._layers) in step.taps:
-            step.hidden[len(self._layers)] = self._norm(hidden)
+            step.hidden[len(self._layers)] = self._norm(pair)
         if not len(step.wanted):
             return hidden.new_zeros(0, self._vocabulary, dtype=torch.float32)
-        logits: torch.Tensor = self._head(self._norm(hidden[step.wanted]))
+        logits: torch.Tensor = self._head(self._norm(pair[step.wanted]))
         return logits.float()
+
+    def _enter(self, step: Step, number: int, pair: torch.Tensor) -> torch.Tensor:
+        if number in step.taps or number in step.written:
+            hidden = enter(step, number, pair[:, 0].contiguous())
+            return hidden.unsqueeze(1) * self._signs
+        return pair
 
     def _state(self, step: Step, cache: KvCache, hidden: torch.Tensor) -> PassState:
         cos, sin = self._rotary(hidden[None], position_ids=step.positions[None])
@@ -56,6 +70,8 @@ class FusedDecoder:
             cache.places(step.slots, step.columns),
             tuple(cache.windows(group.low, group.high, group.columns) for group in step.groups),
             self._layers[0].number,
+            self._signs,
+            prompt=step.spans[0].prompt,
         )
 
 

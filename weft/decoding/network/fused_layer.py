@@ -33,6 +33,8 @@ class PassState:
     cos, sin: how far heads turn, [tokens, heads + 2 * kv_heads, head_dim]; values do not, and sines
     have the sign of what they multiply. `windows` are the keys and values that each group of the
     step sees, `places` where its tokens are written; `first` is the number of the first layer.
+    `signs` are those of a row and its negative, [2, width]. `prompt`: the linear layers for prompts
+    multiply.
     """
 
     step: Step
@@ -42,6 +44,8 @@ class PassState:
     places: torch.Tensor
     windows: tuple[Windows, ...]
     first: int
+    signs: torch.Tensor
+    prompt: bool = False
 
 
 def angles(
@@ -81,22 +85,31 @@ class RmsNorm:
     """
 
     def __init__(self, module: nn.Module) -> None:
-        self._weight = module.weight.detach().repeat(2)
-        self._width = len(module.weight)
+        self._weight = module.weight.detach().repeat(2, 1)
         self._epsilon: float = module.variance_epsilon
 
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """x: [rows, width] -> [rows, width]"""
-        both = torch.cat([x, -x], dim=-1)
-        found = layer_norm(both, self._weight.shape, self._weight, None, self._epsilon)
-        return found[:, : self._width].contiguous()
+    def __call__(self, pair: torch.Tensor) -> torch.Tensor:
+        """pair: x and -x, [rows, 2, width] -> [rows, width]"""
+        found = layer_norm(pair, self._weight.shape, self._weight, None, self._epsilon)
+        return found[:, 0].contiguous()
+
+
+class Linears:
+    """The products of one layer; `make` lays a weight and a bias out."""
+
+    def __init__(self, layer: nn.Module, make: LinearMaker) -> None:
+        attention, mlp = layer.self_attn, layer.mlp
+        self.qkv = make(*_joined(attention.q_proj, attention.k_proj, attention.v_proj))
+        self.out = make(*_joined(attention.o_proj))
+        self.gate_up = make(*_joined(mlp.gate_proj, mlp.up_proj))
+        self.down = make(*_joined(mlp.down_proj))
 
 
 class FusedLayer(nn.Module):  # type: ignore[misc]
     """Computes what the layer of transformers does that it is made from. Inference only.
 
     `number` is the layer's in the whole model; `make` lays a weight and a bias out, in
-    `quantization`.
+    `quantization`, and `make_prompt` does for passes over prompts; without it those are as others.
     """
 
     def __init__(
@@ -106,35 +119,40 @@ class FusedLayer(nn.Module):  # type: ignore[misc]
         kv_heads: int,
         make: LinearMaker,
         quantization: Quantization,
+        make_prompt: LinearMaker | None = None,
     ) -> None:
         super().__init__()
         self.quantization = quantization
-        attention, mlp = layer.self_attn, layer.mlp
+        attention = layer.self_attn
         self.number = number
         self._kv_heads = kv_heads
         self._head_dim = attention.head_dim
         self._scaling: float = attention.scaling
         self._before_attention = RmsNorm(layer.input_layernorm)
-        self._qkv = make(*_joined(attention.q_proj, attention.k_proj, attention.v_proj))
-        self._out = make(*_joined(attention.o_proj))
         self._before_mlp = RmsNorm(layer.post_attention_layernorm)
-        self._gate_up = make(*_joined(mlp.gate_proj, mlp.up_proj))
-        self._down = make(*_joined(mlp.down_proj))
+        self.linears = Linears(layer, make)
+        self.prompt_linears = None if make_prompt is None else Linears(layer, make_prompt)
 
-    def forward(self, hidden: torch.Tensor, way: PassState) -> torch.Tensor:
-        """hidden: [tokens, width] -> [tokens, width]. Writes their keys and values to the cache.
+    def forward(self, pair: torch.Tensor, way: PassState) -> torch.Tensor:
+        """pair: what enters and its negative, [tokens, 2, width], as norms need it -> the same of
+        what leaves. Writes the tokens' keys and values to the cache.
 
         Parts are called by `forward`: what else a call of a module does takes longer than it.
         """
-        joined = self._qkv.forward(self._before_attention(hidden))
+        linears = self.linears
+        if way.prompt and self.prompt_linears is not None:
+            linears = self.prompt_linears
+        joined = linears.qkv.forward(self._before_attention(pair))
         rows = joined.view(len(joined), -1, self._head_dim)
         turned = torch.addcmul(rows * way.cos, rows.roll(self._head_dim // 2, -1), way.sin)
         heads = rows.shape[1] - 2 * self._kv_heads
         way.cache.write(self.number, way.places, turned[:, heads:].flatten(1))
         query = turned[:, :heads].unflatten(1, (self._kv_heads, -1))
-        hidden = hidden + self._out.forward(self._attend(query, way))
-        gate, up = self._gate_up.forward(self._before_mlp(hidden)).chunk(2, -1)
-        return hidden + self._down.forward(silu(gate).mul_(up))
+        found = linears.out.forward(self._attend(query, way))
+        pair = torch.addcmul(pair, found.unsqueeze(1), way.signs)
+        gate, up = linears.gate_up.forward(self._before_mlp(pair)).chunk(2, -1)
+        found = linears.down.forward(silu(gate).mul_(up))
+        return torch.addcmul(pair, found.unsqueeze(1), way.signs)
 
     def _attend(self, query: torch.Tensor, way: PassState) -> torch.Tensor:
         """query: [tokens, kv_heads, heads / kv_heads, head_dim] -> [tokens, heads * head_dim]"""

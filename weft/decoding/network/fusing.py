@@ -33,17 +33,23 @@ def fuse(model: PreTrainedModel, options: NetworkOptions) -> None:
     """
     config = model.config.get_text_config()
     layers = find_layers(model, config.num_hidden_layers)
-    if model.device.type != "cpu" or not can_pack() or not can_fuse(model, layers):
+    if not has_kernels(model.device.type) or not can_fuse(model, layers):
         _check(options.quantization, "a model of the Llama family on the CPU")
         return
     assert layers is not None
     bits = _bits(layers, options.quantization)
     kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    make_prompt = Int8Linear if bits == "int4" and _has_vnni() else None
     for number, layer in enumerate(layers):
-        layers[number] = FusedLayer(layer, number, kv_heads, _MAKERS[bits], bits)
+        layers[number] = FusedLayer(layer, number, kv_heads, _MAKERS[bits], bits, make_prompt)
     head = model.get_output_embeddings()
     if bits != "none" and type(head) is nn.Linear and not _lacking("int8", (head,)):
         model.set_output_embeddings(Int8Linear(head.weight, head.bias, torch.float32))
+
+
+def has_kernels(device: str) -> bool:
+    """Whether layers of the Llama family are fused there."""
+    return device == "cpu" and can_pack()
 
 
 def _bits(layers: nn.ModuleList, wanted: Quantization) -> Quantization:

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
-from transformers.utils import logging as transformers_logging
 
 from weft.core.errors import CapabilityError
 from weft.decoding.network import attention
@@ -54,6 +52,8 @@ def load_weights(
     Raises: `CapabilityError` for a model of another kind; what transformers raises when the files
     are broken.
     """
+    from transformers import AutoConfig, AutoModelForCausalLM
+
     attention.register()
     if dialect is None:
         config = AutoConfig.from_pretrained(path, local_files_only=True)
@@ -66,7 +66,7 @@ def load_weights(
             path.absolute(),
             config=config,
             key_mapping=keys,
-            dtype=_dtype(options),
+            dtype=dtype_of(options),
             attn_implementation=attends,
             use_safetensors=True,
             local_files_only=True,
@@ -88,7 +88,8 @@ def _check_kind(config: PretrainedConfig) -> None:
         raise CapabilityError(f"a local model cannot have {sorted(layers) or f'{rope} positions'}")
 
 
-def _dtype(options: NetworkOptions) -> torch.dtype:
+def dtype_of(options: NetworkOptions) -> torch.dtype:
+    """What `auto` stands for on this machine."""
     if options.dtype != "auto":
         return torch.float32 if options.dtype == "float32" else torch.bfloat16
     if options.device != "cpu":
@@ -101,6 +102,8 @@ def _dtype(options: NetworkOptions) -> torch.dtype:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep transformers' progress bars off the terminal, which belongs to the program."""
+    from transformers.utils import logging as transformers_logging
+
     shown = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from transformers import GenerationConfig
 
 from weft.core.errors import CapabilityError
 from weft.core.ports.model import Placed
@@ -22,9 +21,10 @@ from weft.decoding.network.cache import KvCache
 from weft.decoding.network.cores import model_threads
 from weft.decoding.network.fused_decoder import FusedDecoder
 from weft.decoding.network.fused_layer import FusedLayer
-from weft.decoding.network.fusing import fuse
+from weft.decoding.network.fusing import fuse, has_kernels
 from weft.decoding.network.layers import find_layers, some_layers, watch
-from weft.decoding.network.loading import LOADING, folder_of, load_weights
+from weft.decoding.network.llama_folder import LlamaModel, read_llama
+from weft.decoding.network.loading import LOADING, dtype_of, folder_of, load_weights
 from weft.decoding.network.options import NetworkOptions, Quantization
 from weft.decoding.network.packed_linear import pack_linears
 from weft.decoding.network.packing import Span, Step, pack
@@ -32,7 +32,9 @@ from weft.decoding.network.packing import Span, Step, pack
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from transformers import PreTrainedModel
+    from transformers import GenerationConfig, PreTrainedModel
+
+    from weft.decoding.network.llama_folder import GenerationDefaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,9 @@ class Network:
     Not safe to use from two threads at once.
     """
 
-    def __init__(self, model: PreTrainedModel, options: NetworkOptions, first: int = 0) -> None:
+    def __init__(
+        self, model: PreTrainedModel | LlamaModel, options: NetworkOptions, first: int = 0
+    ) -> None:
         config = model.config.get_text_config()
         self._model = model
         self._heads = config.num_attention_heads
@@ -100,7 +104,11 @@ class Network:
         Raises: `CapabilityError` for a model this class cannot run; what transformers raises when
         the files are broken.
         """
-        model = load_weights(path, options)
+        model = None
+        if has_kernels(options.device):
+            model = read_llama(path, dtype_of(options))
+        if model is None:
+            model = load_weights(path, options)
         with torch.inference_mode():
             fuse(model, options)
             pack_linears(model)
@@ -193,6 +201,8 @@ class Network:
     def forward(self, spans: Sequence[Span]) -> dict[int, Reading]:
         """Read the spans into their slots; what came of it by slot.
 
+        Prompts are read in a pass of their own where the network `reads_prompts_apart`.
+
         Raises: `CapabilityError` for a view, where keys cannot be turned, and for a look into
         layers that cannot be found.
         """
@@ -201,6 +211,22 @@ class Network:
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
         self._cache.reserve(1 + max(_slots(spans)), max(s.reach for s in spans))
+        readings: dict[int, Reading] = {}
+        for together in self._passes(spans):
+            readings |= self._pass(together)
+        return readings
+
+    @property
+    def reads_prompts_apart(self) -> bool:
+        """Whether tokens of a prompt are computed in another precision than those of an answer."""
+        return self._fused is not None and self._fused.reads_prompts_apart
+
+    def _passes(self, spans: Sequence[Span]) -> list[Sequence[Span]]:
+        if not self.reads_prompts_apart or len({span.prompt for span in spans}) == 1:
+            return [spans]
+        return [[s for s in spans if s.prompt], [s for s in spans if not s.prompt]]
+
+    def _pass(self, spans: Sequence[Span]) -> dict[int, Reading]:
         with torch.inference_mode():
             step = pack(
                 spans,
@@ -290,7 +316,7 @@ def _slots(spans: Sequence[Span]) -> Iterator[int]:
         yield from (stretch.slot for stretch in span.view)
 
 
-def _habits(config: GenerationConfig | None) -> Habits:
+def _habits(config: GenerationConfig | GenerationDefaults | None) -> Habits:
     if config is None:
         return Habits(None, 1.0, 0, frozenset())
     ends = config.eos_token_id

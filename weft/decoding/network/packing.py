@@ -32,7 +32,8 @@ class Span:
     a `placement`, which says both, and one with a `view`, which its columns end. `wants_logits`:
     of how many of the last tokens, or of `rows`, which are as many. `taps`: layers that tell what
     enters them; the number of layers stands for what leaves the last one, normalised; -n for what
-    leaves the first n layers, as it is. The rows of `writes` are those of the span.
+    leaves the first n layers, as it is. The rows of `writes` are those of the span. `prompt`: it is
+    part of a prompt, which a network may read in another precision than it writes answers in.
     """
 
     slot: int
@@ -44,6 +45,7 @@ class Span:
     writes: tuple[Write, ...] = ()
     taps: tuple[int, ...] = ()
     rows: tuple[int, ...] | None = None
+    prompt: bool = False
 
     @property
     def end(self) -> int:

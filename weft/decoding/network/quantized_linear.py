@@ -36,7 +36,8 @@ class Int4Linear(nn.Module):  # type: ignore[misc]
 
 
 class Int8Linear(nn.Module):  # type: ignore[misc]
-    """Weights in 8 bits, a scale for each output; rows are quantised as they come, each by itself.
+    """Weights in 8 bits, a scale for each output; rows are quantised as they come, each by itself,
+    to 255 levels from its lowest number to its highest.
 
     Sums are whole numbers. weight: [out, in], bias: [out] or None; `dtype` is of what it returns.
     """
@@ -51,22 +52,36 @@ class Int8Linear(nn.Module):  # type: ignore[misc]
         self._dtype = dtype
         rows = weight.detach().to(torch.float32, copy=True)
         self._scales = torch.maximum(rows.amax(dim=1), -rows.amin(dim=1)).clamp_(min=1e-12) / 127
-        levels = rows.div_(self._scales[:, None]).round_().to(torch.int8)
-        self._weight = torch.ops.onednn.qlinear_prepack(levels, [8, levels.shape[1]])
+        levels = rows.div_(self._scales[:, None]).round_()
+        self._sums = levels.sum(dim=1).mul_(self._scales)
+        self._weight = torch.ops.onednn.qlinear_prepack(levels.to(torch.int8), [8, weight.shape[1]])
         self._zeros = torch.zeros(len(levels), dtype=torch.int64)
         self._bias = bias
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: [rows, in] -> [rows, out]"""
-        scale = x.abs().amax(dim=-1, keepdim=True).float().clamp_(min=1e-12) / 127
-        levels = (x / scale).round_().add_(128).to(torch.uint8)
+        levels, low, step = _row_levels(x)
         multiply = torch.ops.onednn.qlinear_pointwise.default
         whole = multiply(
-            levels, 1.0, 128, self._weight, self._scales, self._zeros, None, 1.0, 0,
+            levels, 1.0, 0, self._weight, self._scales, self._zeros, None, 1.0, 0,
             torch.float32, "none", [], "",
         )  # fmt: skip
-        y = whole.mul_(scale).to(self._dtype)
+        y = whole.mul_(step).addcmul_(low, self._sums).to(self._dtype)
         return y if self._bias is None else y + self._bias
+
+
+def _row_levels(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Levels 0 to 255 of each row, the number that level 0 is, and how far levels are apart.
+
+    0 is a level: most numbers of a row may be close to it, and their errors must not add up.
+    Converts by way of signed numbers: for unsigned ones torch has no vector instructions.
+    """
+    x = x.to(torch.float32, copy=True)
+    low = x.amin(dim=-1, keepdim=True)
+    step = x.amax(dim=-1, keepdim=True).sub_(low).div_(254).clamp_(min=1e-12)
+    lowest = low.div_(step).round_()
+    signed = x.div_(step).sub_(lowest + 128).round_().to(torch.int8)
+    return signed.view(torch.uint8).bitwise_xor_(128), lowest.mul_(step), step
 
 
 def quantize(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

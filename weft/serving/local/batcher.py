@@ -210,6 +210,8 @@ class Batcher:
             self._network.copy_prefix(claim.source.number, claim.slot.number, claim.reused)
         row.slot = claim.slot
         row.reused = claim.reused
+        if self._network.reads_prompts_apart:
+            row.slot.prompt = row.prompt_tokens
 
     def _splice(self, row: Row, placement: Placement) -> None:
         """Fetch what any slot holds of the row's tokens; the last one's logits are wanted."""
@@ -220,6 +222,8 @@ class Batcher:
         if found:
             self._network.splice(list(found.values()), slot.number, list(found))
         slot.placement, slot.names = placement, names
+        if self._network.reads_prompts_apart:
+            slot.prompt = 0  # what it takes over may be of an answer
         slot.tokens = row.tokens[:-1]
         slot.missing = [column for column in range(len(names)) if column not in found]
         row.reused = len(found)
@@ -256,7 +260,10 @@ class Batcher:
         taps = row.speculation.taps if row.speculation is not None else ()
         draft = self._drafts.get(row, PLAIN)
         if not whole or not (len(draft.tree) or len(draft.aux)):
-            return Span(row.slot.number, part, tokens, int(whole), row.placement, taps=taps)
+            prompt = part[-1] < row.prompt_tokens
+            return Span(
+                row.slot.number, part, tokens, int(whole), row.placement, taps=taps, prompt=prompt
+            )
         return spanned(draft, row.slot.number, part, tokens, row.placement, taps)
 
     def _read(self, spans: list[Span]) -> None:

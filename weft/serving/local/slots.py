@@ -19,8 +19,9 @@ class Slot:
 
     `tokens` are those whose keys and values it holds, by column, but for the columns `missing`;
     `placement` says where they stand. From column `front` on they have seen tokens of other slots;
-    None: none has. `moved` tokens were written from `front` on and are there no longer. `names` are
-    those of the first tokens, as far as somebody asked.
+    None: none has. From column `prompt` on they were computed in another precision than prompts
+    are; None: none was. `moved` tokens were written from `front` on and are there no longer.
+    `names` are those of the first tokens, as far as somebody asked.
     """
 
     number: int
@@ -29,13 +30,14 @@ class Slot:
     placement: Placement = ORDINARY
     missing: list[int] = field(default_factory=list)
     front: int | None = None
+    prompt: int | None = None
     moved: int = 0
     names: list[int] = field(default_factory=list)
 
     @property
     def ordinary_tokens(self) -> int:
         """How many leading tokens hold what they would in an ordinary sequence."""
-        limits = (self.placement.ordinary_tokens, self.front, *self.missing[:1])
+        limits = (self.placement.ordinary_tokens, self.front, self.prompt, *self.missing[:1])
         return min([len(self.tokens), *(limit for limit in limits if limit is not None)])
 
     def unread(self, tokens: int) -> Sequence[int]:
@@ -54,7 +56,8 @@ class Slot:
     def begin(self, tokens: Sequence[int], names: Sequence[int] = ()) -> None:
         """Take the slot for a new sequence, of which it holds the first tokens."""
         self.tokens, self.names = list(tokens), list(names[: len(tokens)])
-        self.placement, self.missing, self.front, self.moved = ORDINARY, [], None, 0
+        self.placement, self.missing, self.moved = ORDINARY, [], 0
+        self.front = self.prompt = None
         self.busy = True
 
     def free(self) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tokenizers.models import BPE
-from transformers import AutoTokenizer
 
 from weft.core.errors import ContextLengthExceeded, ModelRequestError
 from weft.core.values import Message
+from weft.serving.local.tokenizer_files import TokenizerFiles, read_tokenizer
 from weft.serving.text import PlainText, Tokenized, only_blanks
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ TOO_LONG_HINT: Final = "shorten the prompt or split it over several calls"
 class Tokens:
     """What `Tokenizing` needs of one model. Any thread may use it."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    def __init__(self, tokenizer: TokenizerFiles | PreTrainedTokenizerBase) -> None:
         added = tokenizer.added_tokens_decoder
         marks = sorted((mark.content for mark in added.values() if mark.special), key=len)
         self._tokenizer = tokenizer
@@ -43,7 +43,7 @@ class Tokens:
     @classmethod
     def read(cls, path: Path) -> Tokens:
         """Read the tokenizer of a model folder. Raises: `OSError`, `ValueError`."""
-        return cls(AutoTokenizer.from_pretrained(path, local_files_only=True))
+        return cls(read_tokenizer(path))
 
     def encode(self, text: str) -> list[int]:
         """The token ids of `text`; adds none, reads special tokens that are spelt out.
@@ -166,14 +166,14 @@ class Tokens:
         return turn
 
 
-def _unknown(tokenizer: PreTrainedTokenizerBase) -> int | None:
+def _unknown(tokenizer: TokenizerFiles | PreTrainedTokenizerBase) -> int | None:
     """The token of what the vocabulary cannot spell, unless it means something else as well."""
     unknown: int | None = tokenizer.unk_token_id
     also = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
     return None if unknown in also else unknown
 
 
-def _most_chars(tokenizer: PreTrainedTokenizerBase) -> int | None:
+def _most_chars(tokenizer: TokenizerFiles | PreTrainedTokenizerBase) -> int | None:
     """How many characters a token spells at most; None where tokens may stand for any number.
 
     Byte-pair encoding without a normalizer loses no character, unless it has an unknown token.

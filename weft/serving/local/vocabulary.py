@@ -5,19 +5,19 @@ Knows nothing of requests that are running.
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from llguidance.hf import from_tokenizer
+from llguidance import LLTokenizer
 from numpy.typing import NDArray
-from transformers import AutoTokenizer
 
 from weft.core.errors import CapabilityError
+from weft.serving.local.tokenizer_files import TokenizerFiles, read_tokenizer
 from weft.serving.local.tokens import Tokens
 
 if TYPE_CHECKING:
-    from llguidance import LLTokenizer
     from transformers import PreTrainedTokenizerBase
 
 
@@ -28,7 +28,10 @@ class Vocabulary(Tokens):
     """
 
     def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, size: int, end_ids: frozenset[int]
+        self,
+        tokenizer: TokenizerFiles | PreTrainedTokenizerBase,
+        size: int,
+        end_ids: frozenset[int],
     ) -> None:
         super().__init__(tokenizer)
         self._beginnings: dict[frozenset[int], NDArray[np.bool_]] = {}
@@ -40,16 +43,14 @@ class Vocabulary(Tokens):
         # logits may be wider than the tokenizer; what lies between is never text
         self._silent = special | frozenset(range(len(tokenizer), size))
         try:
-            self.trie: LLTokenizer = from_tokenizer(
-                tokenizer, n_vocab=size, eos_token=sorted(self.end_ids) or None
-            )
+            self.trie = _trie(tokenizer, size, self.end_ids)
         except ValueError as error:
             raise CapabilityError(f"a local model cannot use this tokenizer: {error}") from error
 
     @classmethod
     def load(cls, path: Path, size: int, end_ids: frozenset[int]) -> Vocabulary:
         """Read the tokenizer of a model folder. Raises: `CapabilityError`, `OSError`."""
-        return cls(AutoTokenizer.from_pretrained(path, local_files_only=True), size, end_ids)
+        return cls(read_tokenizer(path), size, end_ids)
 
     def bytes_of(self, token: int) -> bytes:
         """What a token writes; special tokens write nothing."""
@@ -62,3 +63,15 @@ class Vocabulary(Tokens):
             found = np.array([word[:1] != b"" and word[0] in firsts for word in words])
             self._beginnings[firsts] = found
         return self._beginnings[firsts]
+
+
+def _trie(
+    tokenizer: TokenizerFiles | PreTrainedTokenizerBase, size: int, end_ids: frozenset[int]
+) -> LLTokenizer:
+    """What `llguidance.hf` makes of it, which would import transformers."""
+    if not hasattr(tokenizer, "backend_tokenizer"):
+        raise ValueError("it is not one of the library tokenizers")
+    backend = copy(tokenizer.backend_tokenizer)
+    backend.no_padding()
+    backend.no_truncation()
+    return LLTokenizer(backend.to_str(), n_vocab=size, eos_token=sorted(end_ids) or None)

@@ -110,6 +110,8 @@ class WorkerGroup:
                 network.copy_prefix(claim.source.number, claim.slot.number, claim.reused)
             worker.row.slot, worker.row.reused = claim.slot, claim.reused
             claim.slot.front = worker.front
+            if network.reads_prompts_apart:
+                claim.slot.prompt = worker.to_read
         if shares_steps(self._layout):
             self._history = slots.claim_empty()
             self._history.front = 0
@@ -132,7 +134,9 @@ class WorkerGroup:
             budget -= len(part)
             if part:
                 columns = range(known, known + len(part))
-                spans.append(Span(worker.slot.number, columns, part, wants_logits=False))
+                spans.append(
+                    Span(worker.slot.number, columns, part, wants_logits=False, prompt=True)
+                )
         return spans
 
     def settle(self, network: Network) -> None:
