@@ -31,8 +31,8 @@ def import_torch() -> None:
     """Import torch so that its threads sleep while they wait for one another.
 
     They would spin for a millisecond. Beside other busy processes on two cores a step of two
-    threads then takes 3 to 20 times longer than that of one; with sleeping threads it takes about
-    as long, and on an idle machine nothing is lost. Does nothing where torch is there already, or
+    threads then takes 3 to 20 times longer than that of one; with sleeping threads up to a fifth
+    longer, and on an idle machine nothing is lost. Does nothing where torch is there already, or
     the environment says how to wait.
     """
     global _sleeping  # noqa: PLW0603 - so is torch, and the library reads its environment once
