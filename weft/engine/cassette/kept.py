@@ -5,7 +5,7 @@ Knows the records of a run; secrets are the redactor's business.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -111,11 +111,15 @@ class RecordRedactor:
                     texts.append(part)
                 elif type(part) not in INERT:
                     values[id(part)] = part  # once: the result of a call is its node's as well
-        redactor = self._redactor
-        texts_are_clean = not redactor.in_text("\n".join(texts))
-        if texts_are_clean and redactor.are_clean(values.values(), self._unclean):
+        if self._are_clean("\n".join(texts), values):
             return records
         return [self._redacted(each) for each in records]
+
+    def _are_clean(self, text: str, values: Mapping[int, Any]) -> bool:
+        redactor = self._redactor
+        if redactor.in_text(text):
+            return False
+        return not values or redactor.are_clean(values.values(), self._unclean)
 
     def _of_kind(self, record: Record) -> list[Record]:
         match record:
