@@ -32,8 +32,8 @@ def import_torch() -> None:
 
     They would spin for a millisecond. Beside other busy processes on two cores a step of two
     threads then takes 3 to 20 times longer than that of one; with sleeping threads up to a fifth
-    longer, and on an idle machine nothing is lost. Does nothing where torch is there already, or
-    the environment says how to wait.
+    longer. What sleeping costs on an idle machine depends on how fast it wakes a thread. Does
+    nothing where torch is there already, or the environment says how to wait.
     """
     global _sleeping  # noqa: PLW0603 - so is torch, and the library reads its environment once
     if "torch" in sys.modules:
