@@ -18,7 +18,7 @@ class NetworkOptions:
     `none` computes in `dtype`.
     `auto` is `int4` for weights that have at most 16 levels in each group already, as those of a
     file of 4 bits do, else `none`.
-    threads: None takes all of up to four cores, else leaves one to the program (see `cores`).
+    threads: None leaves one core to the rest of the program (see `cores`).
     max_context_tokens: prompt and answer together; at most what the model was trained for, which
     is what None stands for.
 

@@ -16,7 +16,6 @@ from weft.core.extras import optional_packages
 from weft.core.ports.model import Capabilities, Layout, ModelEvent, ModelRequest
 from weft.core.values import Completion, Message
 from weft.decoding.diffusion.models import is_diffusion, tokenizer_folder
-from weft.decoding.network.cores import import_torch
 from weft.serving.deadline import Deadline
 from weft.serving.generation_config import (
     DEFAULT_TEMPERATURE,
@@ -212,7 +211,6 @@ class LocalModel:
 
     def _load(self) -> Batching:
         with _packages():
-            import_torch()
             if self.diffuses:
                 from weft.serving.local.diffusion.batcher import DiffusionBatcher
 
