@@ -49,7 +49,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m evals.engine.profile", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
     asked = parser.parse_args()
-    rows = [row for case in CASES for system in SYSTEMS for row in profiled(case, system)]
+    with TemporaryDirectory(prefix="weft-") as folder:
+        os.environ["WEFT_JOURNAL"] = str(Path(folder) / "journal.sqlite")
+        rows = [row for case in CASES for system in SYSTEMS for row in profiled(case, system)]
     about = environment()
     print(title(about))
     for row in rows:
@@ -63,7 +65,6 @@ def profiled(name: str, system: str) -> list[Row]:
     case = case_named(name)
     profile = cProfile.Profile()
     with TemporaryDirectory(prefix="weft-") as folder, asyncio.Runner() as runner:
-        os.environ["WEFT_JOURNAL"] = str(Path(folder) / "journal.sqlite")
         program: Any = load(system)(system, case, Path(folder))
         runner.run(program())
         profile.enable()

@@ -25,6 +25,7 @@ from evals.engine.evaluation import QUICK, Evaluation
 from evals.engine.growth import SIZES, fit
 from evals.engine.limits import LIMITS, Limit
 from evals.engine.plot import draw
+from evals.engine.profile import profiled
 from evals.engine.report import table
 from evals.engine.rounds import Pace, Skipped, Timing, measure, measure_together
 from evals.engine.rows import Row, growth_rows, timing_rows
@@ -270,3 +271,12 @@ def test_the_table_says_what_is_there_and_what_is_not(tmp_path):
     assert unknown.endswith("not measured")
     draw(rows, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_profile_gives_every_call_to_one_part() -> None:
+    rows = profiled("chain_3", "weft_flow_none")
+    for metric in ("calls_per_node", "share"):
+        by_system = {row.system: row.value or 0 for row in rows if row.metric == metric}
+        whole = by_system.pop("weft_flow_none")
+        assert sum(by_system.values()) == pytest.approx(whole)
+        assert by_system["weft_flow_none: scheduler and runner"] > 0
