@@ -18,7 +18,7 @@ notes = flow.map(
     documents,
     lambda document: flow.model(
         "small",
-        f"Summarize the following text in one short sentence:\n\n{document.text}",
+        f"Summarize this text in one short sentence:\n\n{document.text}",
         schema={"type": "string", "minLength": 60, "maxLength": 240},
         temperature=0,
         retry=2,
