@@ -19,7 +19,7 @@ from urllib.parse import quote, quote_plus
 from weft.core.list_prefixes import Items, ListPrefixCache
 
 T = TypeVar("T")
-Unclean = ListPrefixCache[tuple[int, ...]]
+SecretPlaces = ListPrefixCache[tuple[int, ...]]
 """What a redactor has found in lists: the places of the items that it may change."""
 Places = Callable[[Items], Sequence[int] | None]
 _MARK: Final = "[secret:"
@@ -89,7 +89,7 @@ class Redactor:
                     return start
         return len(text)
 
-    def hides(self, value: Any, known: Unclean | None = None) -> bool:
+    def hides(self, value: Any, known: SecretPlaces | None = None) -> bool:
         """Whether a secret is anywhere in `value`. `known`: as in `redact`."""
         if self.are_clean((value,), known):
             return False
@@ -103,7 +103,7 @@ class Redactor:
         _mapped(value, look)
         return seen
 
-    def redact(self, value: T, known: Unclean | None = None) -> T:
+    def redact(self, value: T, known: SecretPlaces | None = None) -> T:
         """`value` without secrets: in texts, bytes, keys, containers and dataclasses.
 
         What holds none comes back as it is. Where a text changes, the token ids beside it, which
@@ -118,7 +118,7 @@ class Redactor:
         unclean = None if known is None else partial(self._unclean, known)
         return cast(T, _mapped(value, self._forth, unclean=unclean))
 
-    def are_clean(self, values: Iterable[Any], known: Unclean | None = None) -> bool:
+    def are_clean(self, values: Iterable[Any], known: SecretPlaces | None = None) -> bool:
         """Whether `redact` would change none of them; False too where only a closer look tells."""
         unclean = None if known is None else partial(self._unclean, known)
         texts = _texts_of(values, unclean)
@@ -132,7 +132,7 @@ class Redactor:
         """What `redact` was given, as far as the secrets are the same."""
         return cast(T, _mapped(value, self._back))
 
-    def _unclean(self, known: Unclean, items: Items) -> Sequence[int] | None:
+    def _unclean(self, known: SecretPlaces, items: Items) -> Sequence[int] | None:
         """The places of the items that `redact` may change; None: nobody knows."""
         prefix = known.find(items)
         if prefix is None:

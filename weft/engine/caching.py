@@ -10,7 +10,7 @@ from enum import Enum
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
-from weft.engine.digest_text import Form, Texts
+from weft.engine.digest_text import DigestFormat, DigestTexts
 from weft.engine.node import Cache, Streamed
 
 _PLAIN = (str, int, float)
@@ -53,8 +53,8 @@ def content(value: Any) -> Any:
     return [name, content(_fields(value))]
 
 
-def content_text(value: Any, texts: Texts | None = None) -> str:
-    """`content(value)` as JSON text; see `Form.text`. Raises: as `content`."""
+def content_text(value: Any, texts: DigestTexts | None = None) -> str:
+    """`content(value)` as JSON text; see `DigestFormat.text`. Raises: as `content`."""
     return _FORM.text(value, texts)
 
 
@@ -72,6 +72,6 @@ def _fields(value: Any) -> Mapping[str, Any]:
     raise TypeError(f"{type(value).__name__} has no stable content")
 
 
-_FORM = Form(
+_FORM = DigestFormat(
     encode_basestring_ascii, tagged=True, other=lambda value, _: json.dumps(content(value))
 )

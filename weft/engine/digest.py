@@ -11,7 +11,7 @@ from weft.core.ids import NodeId
 from weft.engine.caching import content_text
 from weft.engine.commands import Look, Looked
 from weft.engine.delivery import inputs
-from weft.engine.digest_text import Texts
+from weft.engine.digest_text import DigestTexts
 from weft.engine.recall import Recall
 from weft.engine.state import NodeState
 
@@ -19,7 +19,7 @@ _HEX = 32  # digits of SHA-256: 128 bits
 
 
 def look_up(
-    look: Look, recall: Recall, states: Mapping[NodeId, NodeState], texts: Texts | None = None
+    look: Look, recall: Recall, states: Mapping[NodeId, NodeState], texts: DigestTexts | None = None
 ) -> Looked:
     """The digest of a node that is about to start, and what is known of it.
 
@@ -34,7 +34,7 @@ def digest(
     state: NodeState,
     argument: Mapping[str, Any],
     states: Mapping[NodeId, NodeState],
-    texts: Texts | None = None,
+    texts: DigestTexts | None = None,
 ) -> str:
     """In hexadecimal, of the node's identity and what it receives; "" where that has no content.
 

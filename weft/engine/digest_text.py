@@ -15,12 +15,12 @@ from typing import Any, Final
 from weft.core.list_prefixes import Items, ListPrefixCache
 
 _second: Final = itemgetter(1)
-Texts = ListPrefixCache[str]
+DigestTexts = ListPrefixCache[str]
 """For each list that was written the texts of its items, each with what stands before it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class DigestFormat:
     """How values are written. `other`: writes what is no text, integer, list or plain mapping.
 
     `tagged`: a container says what it is, and keys are sorted as they are written.
@@ -28,9 +28,9 @@ class Form:
 
     quoted: Callable[[str], str]
     tagged: bool
-    other: Callable[[Any, Texts | None], str]
+    other: Callable[[Any, DigestTexts | None], str]
 
-    def text(self, value: Any, texts: Texts | None = None) -> str:
+    def text(self, value: Any, texts: DigestTexts | None = None) -> str:
         """`value` as JSON text; `texts` knows the lists that were written before."""
         kind = type(value)
         if kind is str:
@@ -44,7 +44,7 @@ class Form:
             return text
         return self.other(value, texts)
 
-    def _items(self, items: Items, texts: Texts | None) -> str:
+    def _items(self, items: Items, texts: DigestTexts | None) -> str:
         prefix = None if texts is None else texts.find(items)
         if texts is None or prefix is None:
             return "".join([f", {self.text(item, texts)}" for item in items])
@@ -53,7 +53,7 @@ class Form:
         texts.keep(prefix, items, whole, len(whole))
         return whole
 
-    def _mapping(self, value: Mapping[Any, Any], texts: Texts | None) -> str | None:
+    def _mapping(self, value: Mapping[Any, Any], texts: DigestTexts | None) -> str | None:
         """The text of a mapping whose keys are plain texts; None of another."""
         quoted, tagged = self.quoted, self.tagged
         pairs: list[tuple[str, str]] = []

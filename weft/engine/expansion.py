@@ -14,7 +14,7 @@ from weft.core.errors import Failure, NodeLimit, RunError, WeftError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
 from weft.engine.checks import check_growth, checking
-from weft.engine.digest_text import Texts
+from weft.engine.digest_text import DigestTexts
 from weft.engine.effects import EffectLedger
 from weft.engine.ending import Ending
 from weft.engine.graph import Graph, grew, ranking
@@ -43,7 +43,7 @@ class Expansion(Ending):
         self._recall = recall
         self._expansions: deque[tuple[NodeState, int, _Steps]] = deque()
         self._most = options.max_nodes
-        self.texts = Texts()  # what digests of the nodes are made of
+        self.texts = DigestTexts()  # what digests of the nodes are made of
 
     @abstractmethod
     def _joined(self, state: NodeState, growth: Growth, verdict: Verdict) -> None:

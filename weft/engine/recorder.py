@@ -149,7 +149,7 @@ class Recorder:
         return self.seconds()
 
     def seconds(self) -> float:
-        """What `now_s` is."""
+        """`now_s` as a function, for a component that is given a clock."""
         return 0.0 if self._host is None else self._host.elapsed_s
 
     def metered(self, node: NodeId, work: Awaitable[Any]) -> Awaitable[Any]:

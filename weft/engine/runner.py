@@ -47,7 +47,7 @@ from weft.engine.commands import (
 )
 from weft.engine.context import Context
 from weft.engine.digest import look_up
-from weft.engine.digest_text import Texts
+from weft.engine.digest_text import DigestTexts
 from weft.engine.effects import EFFECTS, EffectLedger, EffectScope
 from weft.engine.graph import Graph
 from weft.engine.node import Ask, Cache
@@ -98,7 +98,7 @@ class Run(RunHost):
         self._audience = Audience(listeners, redact, recorder)
         self._recall = recall or (None if recorder is None else NOTHING)
         self._recorder = recorder
-        self._texts = Texts()
+        self._texts = DigestTexts()
         scheduler = Scheduler(graph, options, self._recall, self._effects, slice_nodes=SLICE)
         super().__init__(run or run_id(graph.name, {}), graph.name, scheduler, services)
         self._inbox: list[Signal] = []

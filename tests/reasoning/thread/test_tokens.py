@@ -16,7 +16,7 @@ from weft.core.values import Completion, FinishReason, Message
 from weft.reasoning.parts import Said, Tag, Text
 from weft.reasoning.thread.context import Context
 from weft.reasoning.thread.marks import Marks
-from weft.reasoning.thread.spelling import encoded_chat, spelt
+from weft.reasoning.thread.spelling import encode_spellable, encoded_chat
 from weft.reasoning.thread.tokens import Tokens
 
 T = TypeVar("T")
@@ -47,7 +47,10 @@ class Pairs:
         return chr(first) + (chr(second - 1) if second else "")
 
     async def special_token(self, text: str) -> int | None:
-        return next((number for number, spelt in SPECIAL.items() if spelt == text), None)
+        return next(
+            (number for number, spelling in SPECIAL.items() if spelling == text),
+            None,
+        )
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -71,8 +74,8 @@ def read(
     return run(some.decode(reading.ids)), reading.ended, reading.stop, reading.text
 
 
-def completion(text: str, spelt: str, reason: FinishReason = "stop", **more: Any) -> Completion:
-    return Completion(text, reason, token_ids=ids(spelt), **more)
+def completion(text: str, spelling: str, reason: FinishReason = "stop", **more: Any) -> Completion:
+    return Completion(text, reason, token_ids=ids(spelling), **more)
 
 
 def test_a_stop_text_that_ends_inside_a_token_is_cut_off_there() -> None:
@@ -153,11 +156,11 @@ def test_a_context_is_cut_before_the_last_mark() -> None:
 def test_any_text_fits_any_beginning_of_it(words: list[str]) -> None:
     async def check() -> None:
         some, text = tokens(), "".join(words)
-        spelt = await Pairs().encode(text)
+        spelling = await Pairs().encode(text)
         for end in range(len(text) + 1):
-            kept, rest = await some.fit(spelt, text[:end])
-            assert await some.decode((*spelt[:kept], *rest)) == text[:end]
-            most = len(spelt) if end == len(text) else end // 2
+            kept, rest = await some.fit(spelling, text[:end])
+            assert await some.decode((*spelling[:kept], *rest)) == text[:end]
+            most = len(spelling) if end == len(text) else end // 2
             assert kept == most, "as much as can be is kept"
 
     run(check())
@@ -193,11 +196,11 @@ class Lacking(Pairs):
 
 def test_what_a_model_wrote_loses_the_words_that_it_has_no_tokens_for() -> None:
     client = Lacking()
-    found = run(spelt(client, "so <|user|> many words and <|end|> then"))
+    found = run(encode_spellable(client, "so <|user|> many words and <|end|> then"))
     assert found.text == "so many words and then"
     assert run(client.decode(found.ids)) == found.text
-    assert run(spelt(client, "plain")) == (ids("plain"), "plain")
-    assert run(spelt(client, "")) == ((), "")
+    assert run(encode_spellable(client, "plain")) == (ids("plain"), "plain")
+    assert run(encode_spellable(client, "")) == ((), "")
     messages = (Message("user", "a <|user|> b"), Message("assistant", "c"))
     assert run(client.decode(run(encoded_chat(client, messages)))) == "a bc"
 
@@ -211,7 +214,7 @@ def test_a_text_that_is_not_to_blame_for_its_words_is_refused(
 ) -> None:
     client = Lacking(error)
     with pytest.raises(error):
-        run(spelt(client, text))
+        run(encode_spellable(client, text))
     assert client.asked < 60
     with pytest.raises(error):
         run(encoded_chat(client, (Message("user", text),)))

@@ -23,7 +23,7 @@ from weft.core.errors import ModelOutputError
 from weft.core.ports import Capabilities, ModelClient, ModelRequest, Sampling
 from weft.core.values import Completion, Message
 from weft.engine import NodeContext
-from weft.engine.digest_text import Texts
+from weft.engine.digest_text import DigestTexts
 
 CORRECTIONS: Final = 2
 """How often in a row a model is told that its reply cannot be used, before the agent gives up."""
@@ -48,7 +48,7 @@ class Dialogue:
         self._names = names or (f"turn{number}" for number in count(1))
         self._constrained = options.constrain != "never" and capabilities.structured_output
         self._sampling = Sampling(options.max_tokens, options.temperature)
-        self._texts = Texts()
+        self._texts = DigestTexts()
         said = system(rules, form, constrained=self._constrained, instructions=options.instructions)
         self._conversation = Conversation(
             [said],

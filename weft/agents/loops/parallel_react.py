@@ -31,7 +31,7 @@ from weft.core.events import Outcome
 from weft.core.ports import Capabilities, ModelRequest, Sampling
 from weft.core.values import Completion, JsonSchema, Message, ToolCall
 from weft.engine import NodeContext
-from weft.engine.digest_text import Texts
+from weft.engine.digest_text import DigestTexts
 
 _LEAST_CHARS: Final = 20
 
@@ -101,7 +101,7 @@ class _Talk:
         self._schema = options.schema
         self._constrained = options.constrain != "never" and capabilities.structured_output
         self._sampling = Sampling(options.max_tokens, options.temperature)
-        self._texts = Texts()
+        self._texts = DigestTexts()
         self._names = (f"turn{number}" for number in count(1))
         self._ids: set[str] = set()
         self._conversation = Conversation(

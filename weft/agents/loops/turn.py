@@ -21,7 +21,7 @@ from weft.core.ports import (
 from weft.core.values import Completion, FinishReason
 from weft.engine import Inputs, Node, NodeContext, Policy, Retry, Work
 from weft.engine.cassette.digest import identity
-from weft.engine.digest_text import Texts
+from weft.engine.digest_text import DigestTexts
 
 _RETRY: Final = Retry()
 _GRACE_S: Final = 1.0
@@ -48,7 +48,7 @@ async def ask(
     name: str,
     model: ModelClient,
     request: ModelRequest,
-    texts: Texts | None = None,
+    texts: DigestTexts | None = None,
 ) -> Completion:
     """The model's answer to `request`, asked in the node `name` inside the scope of `context`.
 

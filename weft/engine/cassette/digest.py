@@ -15,7 +15,7 @@ from typing import Any, Final
 from weft.core.ports.model import ModelRequest
 from weft.core.redaction import Redactor
 from weft.core.values import ToolSpec
-from weft.engine.digest_text import Form, Texts
+from weft.engine.digest_text import DigestFormat, DigestTexts
 
 _LENGTH: Final = 12
 UNASKED: Final = frozenset({"priority", "cache_prefix", "program", "timeout_s"})
@@ -32,7 +32,7 @@ class CallDigests:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._texts = Texts()
+        self._texts = DigestTexts()
 
     def tool(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Of a call of the tool `name`."""
@@ -54,14 +54,14 @@ class CallDigests:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
 
 
-def identity(*content: Any, texts: Texts | None = None) -> str:
+def identity(*content: Any, texts: DigestTexts | None = None) -> str:
     """What a node is whose work is made of `content`: for `Node.identity`."""
     text = canonical_text(content, texts)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def canonical_text(content: Any, texts: Texts | None = None) -> str:
-    """JSON text of `canonical(content)`, with sorted keys: see `Form.text`."""
+def canonical_text(content: Any, texts: DigestTexts | None = None) -> str:
+    """JSON text of `canonical(content)`, with sorted keys: see `DigestFormat.text`."""
     return _FORM.text(content, texts)
 
 
@@ -85,7 +85,7 @@ def canonical(value: Any) -> Any:
     return repr(value)
 
 
-def _other_text(value: Any, texts: Texts | None) -> str:
+def _other_text(value: Any, texts: DigestTexts | None) -> str:
     others = (str, int, float, Mapping, list, tuple, set, frozenset, type)
     if dataclasses.is_dataclass(value) and not isinstance(value, others):
         return _FORM.text(_fields(value), texts)
@@ -113,4 +113,4 @@ def _is_default(field: dataclasses.Field[Any], content: Any) -> bool:
     return made is not dataclasses.MISSING and bool(content == made())
 
 
-_FORM = Form(encode_basestring, tagged=False, other=_other_text)
+_FORM = DigestFormat(encode_basestring, tagged=False, other=_other_text)

@@ -35,7 +35,7 @@ from weft.core.events import (
 from weft.core.ids import NodeId
 from weft.core.ports import Prefilled, ToolCallDelta
 from weft.core.ports.journal import Record
-from weft.core.redaction import INERT, Redactor, Unclean
+from weft.core.redaction import INERT, Redactor, SecretPlaces
 from weft.engine.cassette.book import Piece
 from weft.engine.cassette.streamed import StreamRedactor, Text
 
@@ -57,7 +57,7 @@ class RecordRedactor:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._unclean = Unclean()
+        self._unclean = SecretPlaces()
         self._nodes: dict[NodeId, StreamRedactor[NodeStreamed]] = {}
         self._calls: dict[NodeId, dict[_Call, StreamRedactor[Piece]]] = {}
         self._hiding: set[_Call] = set()

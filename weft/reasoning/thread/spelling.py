@@ -20,17 +20,17 @@ _MOST_LEFT_OUT: Final = 16
 """Words after which the text itself is not to blame."""
 
 
-class Spelt(NamedTuple):
+class EncodedText(NamedTuple):
     """Token ids, and the text that they spell."""
 
     ids: tuple[int, ...]
     text: str
 
 
-async def spelt(client: Tokenizing, text: str) -> Spelt:
-    """`text` without the words that cannot be encoded. Raises: `ModelError`."""
+async def encode_spellable(client: Tokenizing, text: str) -> EncodedText:
+    """`text` encoded, without the words that cannot be. Raises: `ModelError`."""
     try:
-        return Spelt(await client.encode(text), text) if text else Spelt((), "")
+        return EncodedText(await client.encode(text), text) if text else EncodedText((), "")
     except ContextLengthExceeded:
         raise
     except ModelRequestError as error:
@@ -47,7 +47,7 @@ async def encoded_chat(client: Tokenizing, messages: tuple[Message, ...]) -> tup
     except ContextLengthExceeded:
         raise
     except ModelRequestError:
-        texts = [(await spelt(client, message.content)).text for message in messages]
+        texts = [(await encode_spellable(client, message.content)).text for message in messages]
         left = tuple(
             replace(message, content=text) for message, text in zip(messages, texts, strict=True)
         )
@@ -64,21 +64,21 @@ class _Spelling:
         self._error = error
         self._left_out = 0
 
-    async def of(self, words: Sequence[str]) -> Spelt:
+    async def of(self, words: Sequence[str]) -> EncodedText:
         """What can be encoded of `words`, which cannot be as a whole."""
         if len(words) < 2:
             self._left_out += 1
             if self._left_out > _MOST_LEFT_OUT:
                 raise self._error
-            return Spelt((), "")
+            return EncodedText((), "")
         ids: tuple[int, ...] = ()
         text = ""
         middle = len(words) // 2
         for half in (words[:middle], words[middle:]):
             whole = "".join(half)
             try:
-                found = Spelt(await self._client.encode(whole), whole)
+                found = EncodedText(await self._client.encode(whole), whole)
             except ModelRequestError:
                 found = await self.of(half)
             ids, text = ids + found.ids, text + found.text
-        return Spelt(ids, text)
+        return EncodedText(ids, text)

@@ -18,7 +18,7 @@ from weft.reasoning.moves import Ended, Opening
 from weft.reasoning.parts import Parts, Piece, Said, Tag, Text
 from weft.reasoning.thread.context import Context
 from weft.reasoning.thread.marks import Marks
-from weft.reasoning.thread.spelling import encoded_chat, spelt
+from weft.reasoning.thread.spelling import encode_spellable, encoded_chat
 
 _NEAR: Final = 4
 
@@ -98,7 +98,7 @@ class Tokens:
         return await writer.written()
 
     async def _said(self, said: Said) -> tuple[tuple[int, ...], str]:
-        ids, text = await spelt(self._client, self.marks.guarded(said.text))
+        ids, text = await encode_spellable(self._client, self.marks.guarded(said.text))
         if said.max_tokens is None or len(ids) <= said.max_tokens:
             return ids, text
         ids = ids[len(ids) - said.max_tokens :]
@@ -134,7 +134,7 @@ class Tokens:
         try:
             written = await self.write((Text(completion.text), *tag))
         except ModelRequestError:
-            text = (await spelt(self._client, completion.text)).text
+            text = (await encode_spellable(self._client, completion.text)).text
             written = await self.write((Text(text), *tag))
         return Reading(written.ids, written.text, _ended(completion, stop), stop)
 
@@ -160,7 +160,7 @@ class Tokens:
 
     async def encode(self, text: str) -> tuple[int, ...]:
         """The ids of a text that a model wrote, as far as it has any. Raises: `ModelError`."""
-        return (await spelt(self._client, text)).ids
+        return (await encode_spellable(self._client, text)).ids
 
     async def pieces(self, ids: tuple[int, ...]) -> tuple[Piece, ...]:
         """What a model wrote, taken apart: special tags by their ids, the others by their text."""

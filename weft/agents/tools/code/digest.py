@@ -16,15 +16,15 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
-from weft.agents.tools.code.basis import Basis
 from weft.agents.tools.code.modules import Module, Package, package_of
 from weft.agents.tools.code.reach import Reach
+from weft.agents.tools.code.source_snapshot import SourceSnapshot
 from weft.agents.tools.code.statements import imports_in, names_in, parsed, statements
 from weft.agents.tools.module import is_of_file
 
 _FORMAT: Final = 1
 _MOST_KNOWN: Final = 512
-_KNOWN: dict[tuple[Path | str, str], tuple[Basis, str]] = {}
+_KNOWN: dict[tuple[Path | str, str], tuple[SourceSnapshot, str]] = {}
 """Digests of functions, by where they were looked for, while what they were made of is the same."""
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 
@@ -38,7 +38,7 @@ def function_digest(source: Path | str, name: str) -> str | None:
     known = _KNOWN.get((source, name))
     if known is not None and known[0].holds():
         return known[1]
-    basis = Basis()
+    basis = SourceSnapshot()
     found = _found(source, basis)
     if found is None:
         return None
@@ -63,7 +63,7 @@ def object_digest(function: Callable[..., Any]) -> str | None:
         return None
     if "<" not in function.__qualname__ and "." not in function.__qualname__:
         return function_digest(home, function.__name__)
-    found = _found(home, Basis())
+    found = _found(home, SourceSnapshot())
     if found is None:
         return None
     package, module = found
@@ -144,7 +144,7 @@ def _home(function: FunctionType) -> Path | str | None:
     return str(name)
 
 
-def _found(source: Path | str, basis: Basis) -> tuple[Package, Module] | None:
+def _found(source: Path | str, basis: SourceSnapshot) -> tuple[Package, Module] | None:
     if isinstance(source, Path):
         if not source.is_file():
             return None

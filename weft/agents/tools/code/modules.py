@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Final
 
-from weft.agents.tools.code.basis import Basis
+from weft.agents.tools.code.source_snapshot import SourceSnapshot
 
 UNWATCHED: Final = sys.stdlib_module_names | {"weft"}
 """Packages whose code goes with a version that is known otherwise."""
@@ -42,7 +42,7 @@ class Package:
 
     name: str
     folder: Path | None = None
-    basis: Basis = field(default_factory=Basis, compare=False, repr=False)
+    basis: SourceSnapshot = field(default_factory=SourceSnapshot, compare=False, repr=False)
 
     def find(self, name: str) -> Module | None:
         """The module `name` of this package; None where it is none, or of another package."""
@@ -89,7 +89,7 @@ class Package:
         return None
 
 
-def package_of(name: str, basis: Basis) -> Package | None:
+def package_of(name: str, basis: SourceSnapshot) -> Package | None:
     """The package that the module `name` belongs to; None where it is not watched."""
     top = name.partition(".")[0]
     return None if top in UNWATCHED else Package(top, basis=basis)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from weft.agents.tools.code.basis import Basis
 from weft.agents.tools.code.modules import Module, Package, ancestors
+from weft.agents.tools.code.source_snapshot import SourceSnapshot
 from weft.agents.tools.code.statements import (
     STAR,
     Import,
@@ -139,7 +139,7 @@ class _Reached:
         )
 
 
-def _source(module: Module, basis: Basis) -> Parsed | str:
+def _source(module: Module, basis: SourceSnapshot) -> Parsed | str:
     """The source of a module; a digest of its file where that is no source."""
     if module.file is None:
         return ""

@@ -1,4 +1,4 @@
-"""What a digest of code was made of: as long as that is as it was, the digest is.
+"""The files, folders and loaded packages that a digest of code was made of, as they were then.
 
 Files are told apart as `parsed` does, folders as Python's import system does: by the time at which
 a name in them changed.
@@ -15,10 +15,10 @@ from pathlib import Path
 _State = tuple[int, int, int] | None
 
 
-class Basis:
-    """Collects what is looked at, before it is looked at.
+class SourceSnapshot:
+    """States of files, folders and packages, taken before they are read for a digest.
 
-    `certain`: nothing else was, such as an importer of the program's own.
+    `certain`: the digest depends on nothing else, such as an importer of the program's own.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Basis:
         self._loaded[name] = spec, _folders_of(spec)
 
     def holds(self) -> bool:
-        """Whether all of it is as it was."""
+        """Whether every file, folder and package is unchanged, so that the digest still holds."""
         for name, (spec, folders) in self._loaded.items():
             module = sys.modules.get(name)
             if module is None or module.__spec__ is not spec or _folders_of(spec) != folders:
