@@ -1,4 +1,4 @@
-"""A conversation as the inputs of a workflow. Runs nothing."""
+"""A workflow as a model: a chat comes in, the workflow runs, its answer streams out."""
 
 from __future__ import annotations
 

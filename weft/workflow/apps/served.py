@@ -1,7 +1,4 @@
-"""Whether the runs of a server are recorded: nowhere, unless whoever starts it says where.
-
-Knows no server.
-"""
+"""What serving a workflow asks of it: no node that asks a person, and a place for its record."""
 
 from __future__ import annotations
 

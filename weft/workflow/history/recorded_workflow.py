@@ -1,7 +1,4 @@
-"""What the record of a question says beside its workflow: where it was asked, with which tools.
-
-Such a workflow has no file of its own: it is read again from the record. Runs nothing.
-"""
+"""The workflow of a recorded run, from its file or from the record; its result and its notes."""
 
 from __future__ import annotations
 

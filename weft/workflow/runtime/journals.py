@@ -1,7 +1,4 @@
-"""Where runs are recorded: the journal that somebody names, or the user's own.
-
-Knows which kinds of journals there are; opens nothing but the one that is asked for.
-"""
+"""Which journal runs are recorded in, and the pool that keeps the user's own open between runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run differs from what its document says, and what of that is recorded. Runs nothing."""
+"""How a run differs from what its document says, and what of that is recorded."""
 
 from __future__ import annotations
 

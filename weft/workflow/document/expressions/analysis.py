@@ -1,4 +1,4 @@
-"""What is wrong with an expression, with the place inside its text."""
+"""Static analysis of templates over Jinja's syntax tree: references, and what is sure to fail."""
 
 from __future__ import annotations
 

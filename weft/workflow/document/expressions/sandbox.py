@@ -1,4 +1,8 @@
-"""How much a template may compute. Guards against text that grows or loops without end."""
+"""The Jinja environment of all templates: immutable, sandboxed, bounded; its filters and operators.
+
+Protects against texts that reach into Python or grow without end. A template can still be slow in
+proportion to the data it is given.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An OpenAPI document as a source of tools, as a workflow declares it. Reads no such document."""
+"""Inputs, models and tools as a document declares them. Opens and imports nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole workflow as one frozen value. Runs and resolves nothing."""
+"""A whole workflow as one frozen value, its JSON Schema, and the walk over its nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of every part of a document, and the small types its fields are made of."""
+"""The base of all parts of a document, and its field types: names, shorthands, quantities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A choice among models as a document declares it. Chooses nothing."""
+"""How models route, think, act as agents and are moderated, as a document declares it."""
 
 from __future__ import annotations
 

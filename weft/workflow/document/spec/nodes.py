@@ -1,4 +1,4 @@
-"""What every node can say, whatever it does: when it runs, and what happens when it fails."""
+"""All kinds of nodes: what every node can say, one class per kind, and their union."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One thought under way, as a run of its own, which nobody records. Makes no strategy."""
+"""`use: think`: a model that answers by a strategy, in threads over another model."""
 
 from __future__ import annotations
 

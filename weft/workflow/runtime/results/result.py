@@ -1,4 +1,4 @@
-"""What a run of a workflow comes to: its outputs, and why some are missing. Pure."""
+"""The result of a run: outputs, and the error that names the node where a run failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs whose events are read while they go on, and which end when nobody reads any more."""
+"""Runs whose events are read while they go on, and a workflow's answer as one streamed text."""
 
 from __future__ import annotations
 
