@@ -23,8 +23,7 @@ from weft.workflow.document.spec.nodes import CallNode, ModelNode, ReduceNode
 from weft.workflow.document.unit import ONLY_PYTHON, Unit
 from weft.workflow.history.run_history import RunHistory
 from weft.workflow.runtime.models.strategies import functions_in
-from weft.workflow.runtime.results.question import ANSWER
-from weft.workflow.runtime.results.result import FlowResult, flow_result, output_templates
+from weft.workflow.runtime.results.result import ANSWER, FlowResult, flow_result, output_templates
 
 _QUESTION: Final = "question"
 _FOLDER: Final = "folder"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from weft.core.errors import (
     BudgetExceeded,
@@ -31,6 +31,9 @@ from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import ValueTemplate, value_template
 from weft.workflow.document.spec.nodes import BaseNode, JoinNode
 from weft.workflow.document.templates import inner_names, names_of
+
+ANSWER: Final = NodeId("answer")
+"""The node of a question that answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,11 @@ def flow_result(
             status = "failed" if status == "succeeded" else status
             reasons = (*reasons, f"the output {name} cannot be computed: {error.message}")
     return FlowResult.of(replace(result, status=status, reasons=reasons), outputs, missing)
+
+
+def no_answer_reason(outcome: Outcome) -> str:
+    """Why there is no answer, of the node that was to answer."""
+    return str(outcome.failure or "nothing was answered")
 
 
 def _why(node: str, outcome: Outcome | None) -> str:
