@@ -6,22 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from weft.core.errors import (
-    BudgetExceeded,
-    Cancelled,
-    ContextLengthExceeded,
-    Failure,
-    LoopLimit,
-    MachineBusy,
-    ModelOutputError,
-    ModelOverloaded,
-    ModelTimeout,
-    ModelUnavailable,
-    NodeFailed,
-    NodeLimit,
-    StoreError,
-    WeftError,
-)
+from weft.core import errors
+from weft.core.errors import Failure, ModelTimeout, NodeFailed, WeftError
 from weft.core.events import Outcome, RunStatus
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
@@ -135,21 +121,14 @@ def _why(node: str, outcome: Outcome | None) -> str:
 
 
 _KINDS: Mapping[str, type[WeftError]] = {
-    kind.__name__: kind
-    for kind in (
-        BudgetExceeded,
-        Cancelled,
-        ContextLengthExceeded,
-        LoopLimit,
-        MachineBusy,
-        ModelOutputError,
-        ModelOverloaded,
-        ModelTimeout,
-        ModelUnavailable,
-        NodeLimit,
-        StoreError,
+    name: getattr(errors, name)
+    for name in (
+        *("BudgetExceeded", "Cancelled", "ContextLengthExceeded", "LoopLimit"),
+        *("MachineBusy", "ModelOutputError", "ModelOverloaded", "ModelTimeout"),
+        *("ModelUnavailable", "NodeLimit", "StoreError"),
     )
 }
+"""Errors that callers of a model know how to take."""
 _CALLERS = frozenset({"ContextLengthExceeded"})
 _LATE = frozenset({"DeadlineExceeded", "NodeTimeout"})
 _CUT_OFF = "Upstream"
