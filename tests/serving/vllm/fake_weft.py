@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from weft.serving.vllm import serve
-from weft.serving.vllm.launch.command import Launch
+from weft.serving.vllm.launch.command import Launch, Maker
 from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.vllm.supervise import detached
-from weft.serving.vllm.supervise.replica_process import HealthPolicy, Maker, RestartPolicy
+from weft.serving.vllm.supervise.replica_process import HealthPolicy, RestartPolicy
 from weft.serving.vllm.supervise.supervisor import ServerSupervisor
 
 ENGINE = str(Path(__file__).with_name("fake_engine.py"))

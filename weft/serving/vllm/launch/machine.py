@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from weft.core.errors import ServeError
 from weft.decoding.network.options import usable_cores
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
@@ -105,3 +107,9 @@ def as_list(cores: Sequence[int]) -> str:
         else:
             runs.append([core, core])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def refuse_windows() -> None:
+    """Raises: `ServeError` where there are no signals and sessions to supervise with."""
+    if sys.platform == "win32":
+        raise ServeError("weft cannot serve on Windows", hint="use Linux, or WSL 2")
