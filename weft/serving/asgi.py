@@ -1,7 +1,7 @@
-"""One connection of a client, given up when the client dawdles. Knows no requests.
+"""An ASGI application on an address of this machine, from socket to end.
 
 uvicorn has no time limits for headers, nor for clients that do not read; both would let a handful
-of clients hold a server's connections and answers for ever.
+of clients hold a server's connections and answers for ever: `PatientConnection` has them.
 """
 
 from __future__ import annotations

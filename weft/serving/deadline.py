@@ -1,4 +1,4 @@
-"""The time one request has; does not know what it asks for."""
+"""The time that one request has."""
 
 from __future__ import annotations
 

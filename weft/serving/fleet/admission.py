@@ -1,4 +1,5 @@
-"""Calls that wait until another call has computed the prefix they share."""
+"""Calls wait here for a replica: in order, routed to where their prefix is, held while a sibling
+computes the prefix that they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What all calls of one fleet share. Knows no single call."""
+"""One call from its arrival to its end: waits its turn, streams, goes on elsewhere if it must.
+
+A warm call has its prompt computed ahead: it counts that a replica has it in its cache.
+"""
 
 from __future__ import annotations
 

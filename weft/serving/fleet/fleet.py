@@ -1,4 +1,4 @@
-"""What several replicas can all do."""
+"""Many replicas of one model as one client, which knows the programs that its calls are part of."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which call goes first: the one whose program is nearest to its end, and waiting counts too.
-
-Knows programs and calls as numbers; holds no queue.
-"""
+"""Which call goes first: the one whose program is nearest to its end, and waiting counts too."""
 
 from __future__ import annotations
 

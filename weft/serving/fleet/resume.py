@@ -1,7 +1,4 @@
-"""One replica's part in an answer: what is asked of it, and what of its events reaches the caller.
-
-Knows no replica and does no I/O. An answer that no replica breaks off has one leg.
-"""
+"""One replica's part in an answer, and how an answer goes on after another replica broke it off."""
 
 from __future__ import annotations
 

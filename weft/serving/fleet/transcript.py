@@ -1,4 +1,4 @@
-"""What the caller of one model call has got so far, over all replicas that worked on it."""
+"""What the caller of one call has got so far, and where a stream can be cut and another go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The choices of one request, produced at the same time and read as one sequence of events."""
+"""Carries out one chat completion: waits for a place, asks the model, writes what comes back.
+
+It ends when the client hangs up or the gateway stops.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One request and its response, as logs and metrics see it. Holds no content and no key."""
+"""One request and its response as logs see it, and the gateway's Prometheus metrics.
+
+Neither holds content or keys.
+"""
 
 from __future__ import annotations
 

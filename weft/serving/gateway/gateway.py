@@ -1,4 +1,4 @@
-"""A gateway from its socket to its end: binds, serves, drains. Knows no endpoint."""
+"""A gateway from its socket to its end: binds, serves, drains."""
 
 from __future__ import annotations
 

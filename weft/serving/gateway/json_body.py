@@ -1,4 +1,4 @@
-"""Reads a request's body within limits of size, time and depth. Knows no fields."""
+"""Reads a request's JSON body within limits of size, time and depth."""
 
 from __future__ import annotations
 

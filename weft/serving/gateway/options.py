@@ -1,4 +1,4 @@
-"""The keys that clients must show. Knows no requests; never shows what the keys are."""
+"""How a gateway is run: address, limits, and the keys that clients must show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers in the form of OpenAI's protocol: whole ones, and the chunks of a stream. Pure."""
+"""Answers in OpenAI's form, and the ASGI response that carries them."""
 
 from __future__ import annotations
 

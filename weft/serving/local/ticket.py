@@ -1,4 +1,4 @@
-"""One request on its way between an event loop and the thread that runs the model."""
+"""One request between an event loop and the thread of a model; what that thread works on."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A tokenizer by its files alone: transformers, whose import takes seconds, is for all others.
+"""Text to token ids and back, by a model's own tokenizer and chat template; loads no weights.
 
-Has of transformers' tokenizers what `Tokens` and `Vocabulary` use, under the same names.
+A plain tokenizer is read from its files alone: importing transformers takes seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A model whose answers are judged before they are shown, piece by piece. Knows no judge."""
+"""A model whose answers are judged before they are shown, piece by piece."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What a server that fills canvases in is told otherwise than one that writes on; does no I/O.
+"""A model request as the JSON body that a server takes.
 
-Which it is, its metrics say. How it fills, weft's plugin in it decides.
+A vLLM server of a diffusion model gets decoder, temperature and seed in arguments of weft's plugin;
+one that drafts gets the name of the program's node.
 """
 
 from __future__ import annotations

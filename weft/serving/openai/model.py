@@ -1,4 +1,4 @@
-"""How one client words requests and reads answers where the server does neither."""
+"""The model client for any OpenAI-compatible endpoint: vLLM, SGLang, llama.cpp, or a hosted one."""
 
 from __future__ import annotations
 

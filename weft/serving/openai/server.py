@@ -1,7 +1,9 @@
-"""What an endpoint says about itself, and what follows from it; does no I/O.
+"""What an endpoint says about itself, and what follows from it.
 
 The protocol itself promises streaming, tools and JSON schemas. Everything else is an extension
-that a server is credited with only when it is recognised.
+that a server is credited with only when it is recognised. vLLM's metrics are read line by line and
+not by `prometheus_client`'s parser: that raises at the first line without sense, and a bare
+installation does not have it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the fleets of this process did and do, for Prometheus. Counts survive the fleets."""
+"""Prometheus metrics of runs and fleets, and a port of this machine that serves them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's own files. They hold nothing of any run, so they need no key."""
+"""The page's server: its endpoints as one ASGI application, its own files, its socket."""
 
 from __future__ import annotations
 

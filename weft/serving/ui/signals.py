@@ -1,6 +1,7 @@
-"""Calls that must not be repeated and whose end nobody knows, as the page shows them.
+"""What a person at the page may do: answer a question, cancel, say what became of a call.
 
-Which calls these are is told from outside: it knows neither runs nor what goes on with them.
+It goes into the journal as a signal; the process that has the run takes it from there. Which calls
+are undecided is told from outside.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Ends servings from another process, and waits until they are really gone.
-
-Knows the registry and signals; the supervisor does the work while it lives.
-"""
+"""What `weft serve`, `weft ps` and `weft stop` do. Prints nothing."""
 
 from __future__ import annotations
 

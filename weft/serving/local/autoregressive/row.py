@@ -1,4 +1,4 @@
-"""A draft without what a grammar forbids: a pass need not read what cannot be written."""
+"""One request while it runs: its tokens, how its next one is chosen, and when it ends."""
 
 from __future__ import annotations
 

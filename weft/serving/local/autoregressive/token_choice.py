@@ -1,7 +1,4 @@
-"""What an answer may say next: the model's law within its grammar, and what that forces.
-
-Knows logits and tokens; knows nothing of text, of the batch, or of drafts.
-"""
+"""The distribution of an answer's next token within its grammar, and what the grammar forces."""
 
 from __future__ import annotations
 

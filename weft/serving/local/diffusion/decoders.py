@@ -1,7 +1,4 @@
-"""The ways in which one diffusion model may be asked to write: presets, the last few kept.
-
-Knows decoders by name; knows no requests.
-"""
+"""Decoders of one diffusion model: made when they are first asked for, the last few kept."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Answers of a given form: from a request's schema or grammar to a structure that is filled in.
+"""From a request to a row of a diffusion model: checked, templated, tokenised, its canvas laid out.
 
-Knows no canvas. What is read of the vocabulary for it takes a while, and is read when first needed.
+A schema or grammar becomes a structure that is filled in. A canvas grows by pieces up to
+`max_tokens`: a text that ends early pays for no slots behind its end.
 """
 
 from __future__ import annotations

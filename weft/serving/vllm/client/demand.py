@@ -1,4 +1,4 @@
-"""Whether a running serving will do for somebody who asks for one. Pure."""
+"""A serving on demand: a running one that fits, else a new one that ends when nobody needs it."""
 
 from __future__ import annotations
 

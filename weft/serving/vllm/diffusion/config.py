@@ -1,4 +1,8 @@
-"""What vLLM has to be set to for canvases, and why. Runs where vLLM makes its configuration."""
+"""Configuration of canvases: of vLLM, with its reasons, and of transformers, for published folders.
+
+A folder becomes the config of the layers that it has, with a canvas: by that vLLM knows a diffusion
+model. Imported in vLLM's processes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a request asks of the decoder, in vLLM's `extra_args`. Knows neither torch nor vLLM."""
+"""The decoder that a request asks for in vLLM's `extra_args`, as far as vLLM can carry it out.
+
+One query a row and step, the canvas where it is, and no second model.
+"""
 
 from __future__ import annotations
 

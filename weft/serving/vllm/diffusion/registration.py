@@ -1,4 +1,4 @@
-"""Weft's diffusion models made known to vLLM, in each of its processes. Starts nothing."""
+"""Names of weft's diffusion models inside vLLM, and making them known in each of its processes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What vLLM's cache holds of a text, as a cache policy: all before the canvas, for good.
+"""One request inside vLLM: the local denoising loop, its canvas, and which tokens are final.
 
-Knows no vLLM. Exact for models with blocks, as far as blocks are finished; for models whose slots
-all see each other, it is the prompt read alone and finished canvases frozen (FreeCache's idea,
-arXiv 2505.21467), and slots behind the canvas are not there.
+The model's predictions are told from outside: neither vLLM nor torch is known here.
 """
 
 from __future__ import annotations
@@ -60,7 +58,12 @@ class CanvasRegion:
 
 @dataclass(frozen=True, slots=True)
 class CanvasCachePolicy:
-    """Implements `CachePolicy` for one row, whose `region` it is."""
+    """Implements `CachePolicy` for one row: vLLM's cache holds all before the canvas, for good.
+
+    Exact for models with blocks, as far as blocks are finished; for models whose slots all see each
+    other, it is the prompt read alone and finished canvases frozen (FreeCache's idea, arXiv
+    2505.21467), and slots behind the canvas are not there.
+    """
 
     region: CanvasRegion
     predicts: bool = False

@@ -1,4 +1,9 @@
-"""One text on its way to a proposer, as a line of JSON. Whatever arrives, it is checked here."""
+"""Texts that reach a proposer from outside: over a socket, or from a file of earlier servers.
+
+A text is a line of JSON, checked wherever it arrives. The server never fails its owner: a client
+that sends what is none, more than fits, or nothing for a while is cut off, and a queue that is not
+emptied drops what comes. The file belongs to one model: one of another vocabulary gives nothing.
+"""
 
 from __future__ import annotations
 
@@ -195,7 +200,6 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-LOG = logging.getLogger("vllm.weft")
 _KEPT: Final = 2000
 _LARGEST: Final = 64 * 2**20
 

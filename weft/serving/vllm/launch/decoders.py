@@ -1,6 +1,6 @@
-"""Decoders of vLLM: how people write them, and how vLLM is told. Knows no model's insides.
+"""Decoders of vLLM: how people write them, and how vLLM is told.
 
-`weft` is our own proposer, which vLLM loads as a class of somebody else's.
+`weft` is our own proposer, which vLLM loads as a custom class.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cores and the memory that servers on this machine share. Knows no model and no flags."""
+"""The cores and the memory that servers on this machine share."""
 
 from __future__ import annotations
 

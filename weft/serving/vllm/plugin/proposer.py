@@ -1,7 +1,8 @@
-"""The running batch of vLLM's worker, as weft's proposer is told of it.
+"""weft's proposer inside vLLM (`custom_class`): vLLM's shapes in, drafts out.
 
-vLLM gives a custom proposer tokens and no names. Its runner hands over what it calls the proposer
-with: so the runner is caught there. Where that does not work, the proposer does without.
+One for each worker process that samples. vLLM must run whatever happens here: what cannot be had
+is done without, with one line in its log. vLLM gives a custom proposer tokens and no names; its
+runner hands over what it calls the proposer with, so the runner is caught there.
 """
 
 from __future__ import annotations

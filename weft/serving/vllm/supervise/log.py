@@ -1,7 +1,4 @@
-"""A server's log on disk: readable by the user alone, bounded, the previous part kept beside it.
-
-Does not know what the lines mean.
-"""
+"""A server's log: the file on disk, how far a start is, and why it failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of one serving: the content of its file in the registry. Does no I/O."""
+"""The registry: which servings there are, one JSON file each, shared by all programs of a user."""
 
 from __future__ import annotations
 
