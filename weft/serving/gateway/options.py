@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import os
 import stat
 from collections.abc import Iterable
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weft.core.errors import SpecError
+from weft.serving.hosts import is_loopback
 
 _SHORTEST_CHARS = 16
 _MAKE_ONE = "make one with: openssl rand -hex 24"
@@ -140,7 +140,4 @@ class GatewayOptions:
     @property
     def loopback(self) -> bool:
         """True when only this machine can reach the host."""
-        try:
-            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)

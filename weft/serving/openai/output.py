@@ -1,8 +1,8 @@
 """Text, reasoning, token ids and tool calls of one answer while they arrive.
 
 Servers differ in tool calls: an index, an id or a name may be missing, come late, once or with
-every piece, or be shared by calls that are different; a call may come whole or byte by byte; a piece may
-hold again what has come already.
+every piece, or be shared by calls that are different; a call may come whole or byte by byte; a
+piece may hold again what has come already.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A run as OpenTelemetry spans: the run, its nodes, their calls of models and tools.
 
 Names and attributes follow OpenTelemetry's semantic conventions for generative AI (`gen_ai.*`);
-what they have no word for is `weft.*`. What people, models or tools wrote is left out unless `content`
-asks for it: messages of errors, too.
+what they have no word for is `weft.*`. What people, models or tools wrote is left out unless
+`content` asks for it: messages of errors, too.
 """
 
 from __future__ import annotations

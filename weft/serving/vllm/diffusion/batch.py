@@ -118,7 +118,7 @@ Numbers = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchPieces:
-    """Pieces of a batch, in the order of its tokens, so that attention without a mask is block-causal.
+    """Pieces of a batch, in the order of its tokens: attention without a mask is block-causal.
 
     A piece of a text that ends where its block does, and sees all that was read up to there, sees
     its own block and those before, and nothing else.

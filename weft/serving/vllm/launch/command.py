@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from weft.core.errors import SpecError
+from weft.serving.hosts import is_loopback
 from weft.serving.vllm.launch.arguments import arguments, constraint_environment
 from weft.serving.vllm.launch.diffusion import ENVIRONMENT, canvas_model, refuse_canvases
 from weft.serving.vllm.launch.engine import MODULE, Engine, installed_engine
@@ -25,7 +26,6 @@ from weft.serving.vllm.launch.machine import (
     this_machine,
     threads_of_rank,
 )
-from weft.serving.vllm.launch.ports import is_loopback
 from weft.serving.vllm.launch.refusals import refuse, refuse_unknown_flags
 from weft.serving.vllm.launch.spec import ServeSpec, flag_of
 from weft.serving.vllm.launch.weights import UNKNOWN, ModelWeights, find_weights, shape_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import socket
 import sys
 
@@ -51,23 +50,6 @@ class HeldPort:
         except OSError:
             return True
         return False
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def reachable(host: str) -> str:
-    """The host by which this machine reaches a server that listens on `host`; fit for a URL."""
-    if host in ("0.0.0.0", ""):  # noqa: S104 - compared, not bound
-        return "127.0.0.1"
-    if host == "::":
-        return "[::1]"
-    return f"[{host}]" if ":" in host else host
 
 
 def _socket(host: str) -> socket.socket:
