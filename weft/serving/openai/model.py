@@ -26,9 +26,6 @@ from weft.serving.openai.endpoint import Endpoint, Price
 from weft.serving.openai.server import (
     Server,
     ServerMetrics,
-    caches_prefixes,
-    counts_denoising,
-    counts_drafts,
     parse_metrics,
     recognise,
     vllm_version,
@@ -273,13 +270,7 @@ class OpenAIModel:
             server = replace(server, kind=kind, version=version)
         if server.kind == "vllm":
             page = await transport.find(endpoint.root_url("metrics")) or b""
-            server = replace(
-                server,
-                prefix_caching=caches_prefixes(page),
-                metrics=parse_metrics(page) is not None,
-                drafts=counts_drafts(page),
-                diffuses=counts_denoising(page),
-            )
+            server = server.with_metrics(page)
         return server
 
 
