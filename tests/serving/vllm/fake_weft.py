@@ -41,7 +41,7 @@ def fake_maker(spec: ServeSpec, drain_s: float) -> Maker:
 if __name__ == "__main__":
     detached.COMMAND = COMMAND
     serve.maker = fake_maker
-    serve.ServerSupervisor = partial(ServerSupervisor, care=QUICK)
+    serve.ServerSupervisor = partial(ServerSupervisor, health=QUICK)
     if sys.argv[1] == "supervise":
         sys.exit(detached.supervise(sys.argv[2], launch, QUICK))
     from weft.cli.main import app

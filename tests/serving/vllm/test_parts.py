@@ -95,7 +95,7 @@ def test_another_port_is_tried_when_somebody_came_between(
         running.supervisor.stop()
 
     # the robber answers nothing
-    said, error = play(scene, care=replace(QUICK, timeout_s=1.0))
+    said, error = play(scene, health=replace(QUICK, timeout_s=1.0))
     Robbed.robbers[0].close()
     assert error is None
     assert any("trying another" in line for line in said)

@@ -136,7 +136,7 @@ class Fleet:
         self._order = ProgramOrder(options, epoch_s)
         admission = FleetAdmission(self._replicas, options, clock, self._stats)
         health = ReplicaHealth(self._replicas, options, clock, admission, locate)
-        self._desk = FleetState(admission, health, options, self._stats)
+        self._state = FleetState(admission, health, options, self._stats)
         self._closed = False
         fleet_begins(self)
 
@@ -153,7 +153,7 @@ class Fleet:
         broken = sum(replica.broken is not None for replica in self._replicas)
         usable = sum(replica.usable for replica in self._replicas)
         return FleetLoad(
-            self._desk.admission.waiting,
+            self._state.admission.waiting,
             sum(replica.running for replica in self._replicas),
             usable,
             len(self._replicas) - usable - broken,
@@ -170,7 +170,7 @@ class Fleet:
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self._check_open()
         deadline = CallDeadline(self._clock, request.timeout_s, self._model)
-        call = FleetCall(self._desk, request, self._ticket(request), deadline)
+        call = FleetCall(self._state, request, self._ticket(request), deadline)
         ended = False
         try:
             async with aclosing(call.events()) as events:
@@ -208,7 +208,7 @@ class Fleet:
                 logprobs=False,
                 top_logprobs=0,
             )
-            await warm(self._desk, request, self._ticket(request, warm=True), self._clock)
+            await warm(self._state, request, self._ticket(request, warm=True), self._clock)
 
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
         """See `Tokenizing`; any replica is asked, and another one when it does not answer."""
@@ -228,8 +228,8 @@ class Fleet:
             return
         self._closed = True
         fleet_ends(self)
-        self._desk.admission.close(self._closed_error)
-        await self._desk.health.aclose()
+        self._state.admission.close(self._closed_error)
+        await self._state.health.aclose()
         async with AsyncExitStack() as closing:
             for replica in self._replicas:
                 closing.push_async_callback(replica.client.aclose)

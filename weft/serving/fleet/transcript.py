@@ -24,7 +24,7 @@ class Transcript:
     told         the caller knows that the prompt is computed
     whole        `ids` are the tokens of exactly `text`, and there is nothing else
     sure         the last of `ids` surely ends a character (see `Seam`)
-    legs         how many replicas have been asked
+    attempts         how many replicas have been asked
     """
 
     def __init__(self, request: ModelRequest) -> None:
@@ -35,7 +35,7 @@ class Transcript:
         self.sure = True
         self.ids: list[int] = []
         self.logprobs = 0
-        self.legs = 0
+        self.attempts = 0
         self._calls: dict[int, ToolCall] = {}
         self._arguments: defaultdict[int, list[str]] = defaultdict(list)
         self._text: list[str] = []

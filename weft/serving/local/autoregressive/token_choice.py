@@ -42,7 +42,7 @@ class TokenChooser:
         """Nothing can follow any more."""
         return not self.forced and self._grammar is not None and self._grammar.finished
 
-    def law(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    def distribution(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         """Of the next token: probabilities [vocabulary]. logits: [vocabulary]; changed.
 
         Raises: `ModelRequestError` when the grammar has become too complex to follow.
@@ -56,7 +56,7 @@ class TokenChooser:
         return self._shaping.law(logits)
 
     def take(self, token: int) -> None:
-        """The answer goes on with `token`, which the law allows."""
+        """The answer goes on with `token`, which the distribution allows."""
         if self.finished:
             return
         self.taken += 1
@@ -83,6 +83,6 @@ class TokenChooser:
 
 
 def _certain(token: int, size: int) -> NDArray[np.float64]:
-    law = np.zeros(size)
-    law[token] = 1.0
-    return law
+    certain = np.zeros(size)
+    certain[token] = 1.0
+    return certain

@@ -22,7 +22,7 @@ class DiffusionDecoder:
     """How a text is written, what that is called, and whether it is plain decoding."""
 
     method: str
-    plugs: DecoderConfig
+    config: DecoderConfig
     lossless: bool
 
 

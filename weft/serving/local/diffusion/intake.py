@@ -172,7 +172,7 @@ class DiffusionIntake:
             ticket,
             prompt,
             len(prompt) + most,
-            self._beginning(request, prompt, most, self._guarded(way.plugs), form),
+            self._beginning(request, prompt, most, self._guarded(way.config), form),
             AnswerText(self._vocabulary.bytes_of, request.sampling.stop),
             CompletionLabels(self._name, way.method, way.lossless),
             frozenset(request.sampling.stop_token_ids),
@@ -196,18 +196,18 @@ class DiffusionIntake:
         if prompt:
             refuse_forged(prompt, [ForeignSpan(0, len(prompt), "prompt")], mask)
 
-    def _guarded(self, plugs: DecoderConfig) -> DecoderConfig:
-        guards: tuple[OutputGuard, ...] = (*plugs.guards, *self._options.guards)
+    def _guarded(self, config: DecoderConfig) -> DecoderConfig:
+        guards: tuple[OutputGuard, ...] = (*config.guards, *self._options.guards)
         if self._options.moderator is not None:
             guards += (ModerationGuard(self._options.moderator, self._vocabulary.decode),)
-        return replace(plugs, guards=guards)
+        return replace(config, guards=guards)
 
     def _beginning(
         self,
         request: ModelRequest,
         prompt: list[int],
         most: int,
-        plugs: DecoderConfig,
+        config: DecoderConfig,
         form: Structure | None,
     ) -> Callable[[int], DenoisingRow]:
         """What makes the writing of at most `most` tokens, in a row of the cache."""
@@ -223,10 +223,10 @@ class DiffusionIntake:
             if form is not None:
                 filling = StructureFiller(form, traits)
                 canvas = filling.canvas(prompt, row=row)
-                return DenoisingRow(canvas, filling.plugs(plugs), traits, chance, shaping)
+                return DenoisingRow(canvas, filling.plugs(config), traits, chance, shaping)
             limit = len(prompt) + most
             canvas = Canvas(prompt, length, fill_of(traits), row=row, limit=limit)
-            growing = replace(plugs, schedule=GrowingSchedule(plugs.schedule, slots))
+            growing = replace(config, schedule=GrowingSchedule(config.schedule, slots))
             return DenoisingRow(canvas, growing, traits, chance, shaping)
 
         return begin

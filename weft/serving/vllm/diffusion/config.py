@@ -21,8 +21,8 @@ from weft.serving.extra_arguments import DECODE
 from weft.serving.vllm.diffusion.decoder import (
     ServedCanvas,
     decoder_request_of,
-    plugs_inside,
     served_as,
+    served_config,
 )
 from weft.serving.vllm.diffusion.registration import ARCHITECTURES, CANVAS
 
@@ -98,7 +98,7 @@ def admit(served: ServedCanvas) -> None:
 def check(params: Any, served: ServedCanvas, refusal: Callable[..., Exception]) -> None:
     """Raise `refusal` for a request that cannot be decoded as it says."""
     try:
-        plugs_inside(decoder_request_of(params.extra_args, served.preset), served)
+        served_config(decoder_request_of(params.extra_args, served.preset), served)
     except (WeftError, ValueError) as error:
         raise refusal(str(error), parameter="extra_args") from error
     if params.logprobs is not None or params.prompt_logprobs is not None:

@@ -20,7 +20,7 @@ from weft.decoding.diffusion.denoising import DenoisingCounters, DenoisingRow
 from weft.decoding.diffusion.ports import CacheFeed
 from weft.decoding.diffusion.stats import SampledTokens, Stats
 from weft.decoding.sampling import CounterRng, SamplingParams
-from weft.serving.vllm.diffusion.decoder import DecoderRequest, ServedCanvas, plugs_inside
+from weft.serving.vllm.diffusion.decoder import DecoderRequest, ServedCanvas, served_config
 
 
 class CanvasRegion:
@@ -90,7 +90,7 @@ class CanvasRow:
 
     `most_tokens`: what the request may get, a ceiling. `ends`: whether a terminator ends it.
 
-    Raises: `SpecError`, see `plugs_inside`.
+    Raises: `SpecError`, see `served_config`.
     """
 
     def __init__(
@@ -107,13 +107,13 @@ class CanvasRow:
         assert traits.mask_id is not None
         self._mask = traits.mask_id
         self._region = CanvasRegion(len(prompt), served.width, traits.block)
-        plugs = plugs_inside(asked, served)
-        held = CanvasCachePolicy(self._region, predicts=plugs.cache.predicts)
+        config = served_config(asked, served)
+        held = CanvasCachePolicy(self._region, predicts=config.cache.predicts)
         canvases = -(-most_tokens // served.width)
         canvas = Canvas(prompt, canvases * served.width, self._mask)
         self._chance, self._greedy = CounterRng(asked.seed), shaping.greedy
         self._denoising = DenoisingRow(
-            canvas, replace(plugs, cache=held), traits, self._chance, shaping
+            canvas, replace(config, cache=held), traits, self._chance, shaping
         )
 
     @property

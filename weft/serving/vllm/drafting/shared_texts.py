@@ -70,7 +70,7 @@ class DraftChannelServer:
     def __init__(self, path: Path, vocabulary: int) -> None:
         self._path = path
         self._vocabulary = vocabulary
-        self._heard: SimpleQueue[Text] = SimpleQueue()
+        self._received: SimpleQueue[Text] = SimpleQueue()
         self.dropped = 0
         self._open: dict[socket.socket, tuple[bytearray, float]] = {}
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -84,14 +84,14 @@ class DraftChannelServer:
             self._socket.close()
             raise
         self._wake, self._waker = socket.socketpair()
-        self._thread = threading.Thread(target=self._listen, name="weft-ear", daemon=True)
+        self._thread = threading.Thread(target=self._listen, name="weft-draft-channel", daemon=True)
         self._thread.start()
 
-    def heard(self) -> Iterator[Text]:
+    def received(self) -> Iterator[Text]:
         """The texts that have come, each once."""
         with suppress(Empty):
             while True:
-                yield self._heard.get_nowait()
+                yield self._received.get_nowait()
 
     def close(self) -> None:
         """Stop listening. Harmless when repeated."""
@@ -112,7 +112,7 @@ class DraftChannelServer:
                         break
                     self._serve(waiting, ready)
                 except Exception as raised:  # noqa: BLE001 - a thread that dies tells nobody
-                    LOG.warning("weft's proposer did not hear: %r", raised)
+                    LOG.warning("weft's proposer did not read: %r", raised)
             for connection in self._open:
                 connection.close()
 
@@ -150,8 +150,8 @@ class DraftChannelServer:
         text = from_line(line, self._vocabulary)
         if text is None:
             return False
-        if self._heard.qsize() < _QUEUED:
-            self._heard.put(text)
+        if self._received.qsize() < _QUEUED:
+            self._received.put(text)
         else:
             self.dropped += 1
         return True

@@ -74,10 +74,10 @@ def entry_for(
     )
 
 
-def supervise(serving: str, make: Maker | None = None, care: HealthPolicy | None = None) -> int:
+def supervise(serving: str, make: Maker | None = None, health: HealthPolicy | None = None) -> int:
     """Be the supervisor of an entry. Returns the exit status.
 
-    `make` and `care` replace the installed engine and the usual patience.
+    `make` and `health` replace the installed engine and the usual patience.
     """
     try:
         with registry.locked():
@@ -85,7 +85,7 @@ def supervise(serving: str, make: Maker | None = None, care: HealthPolicy | None
         if entry is None:
             raise ServeError(f"there is no entry {serving}")
         made = make or maker(entry.spec, entry.drain_s)
-        asyncio.run(ServerSupervisor(entry, made, show=_note, care=care).run())
+        asyncio.run(ServerSupervisor(entry, made, show=_note, health=health).run())
         return 0
     except Exception as raised:  # noqa: BLE001 - whatever it is, those who wait must hear of it
         error = raised if isinstance(raised, WeftError) else convert(raised)

@@ -90,7 +90,7 @@ class ReplicaSpec:
     number: int
     mark: Mark
     make: Callable[[int], Launch]
-    care: HealthPolicy = field(default_factory=HealthPolicy)
+    health: HealthPolicy = field(default_factory=HealthPolicy)
 
 
 class ReplicaProcess:
@@ -148,10 +148,10 @@ class ReplicaProcess:
 
     async def _comes_up(self) -> bool:
         """True when it is healthy, False when it was stopped before. Raises: `StartError`."""
-        care = self._order.care
-        deadline = time.monotonic() + care.start_timeout_s
+        health = self._order.health
+        deadline = time.monotonic() + health.start_timeout_s
         while not await self._healthy():
-            if await self._ended_within(care.poll_s):
+            if await self._ended_within(health.poll_s):
                 if self._ending:
                     return False
                 raise self._diagnosis()
@@ -166,15 +166,15 @@ class ReplicaProcess:
         """
         if self._order.spec.headless:
             return self._startup is None or self._startup.loaded
-        return await healthy(self._host, self._port, self._order.care.timeout_s)
+        return await healthy(self._host, self._port, self._order.health.timeout_s)
 
     async def _watch(self) -> str:
-        care, guarded = self._order.care, self._guarded
+        health, guarded = self._order.health, self._guarded
         failures = 0
-        while not await self._ended_within(care.interval_s):
+        while not await self._ended_within(health.interval_s):
             fine = self._ending or await self._healthy()
             failures = 0 if fine else failures + 1
-            if failures >= care.failures and not guarded.ended.is_set():
+            if failures >= health.failures and not guarded.ended.is_set():
                 return f"did not answer {failures} questions for its health"
         return "stopped" if self._ending else _death(guarded.code)
 
@@ -199,7 +199,7 @@ class ReplicaProcess:
         last = next(reversed(self._log.last), "it said nothing")
         return StartError(
             f"{self._order.spec.name} was not healthy after "
-            f"{self._order.care.start_timeout_s:g} s, at the stage `{name}`: {last}",
+            f"{self._order.health.start_timeout_s:g} s, at the stage `{name}`: {last}",
             stage_reached=name,
             hint=f"--start-timeout gives it more time; the whole log: {self._log.path}",
         )

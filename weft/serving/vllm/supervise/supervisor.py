@@ -40,13 +40,13 @@ class ServerSupervisor:
         *,
         show: Show,
         ready: Callable[[ServingEntry], None] | None = None,
-        care: HealthPolicy | None = None,
+        health: HealthPolicy | None = None,
     ) -> None:
         self._entry = replace(entry, supervisor=Identity.own())
         self._make = make
         self._tell_people = show
         self._ready = ready
-        self._care = care or HealthPolicy()
+        self._health = health or HealthPolicy()
         self._was_ready = False
         self._ending = False
         self._replicas: list[SupervisedReplica] = []
@@ -87,7 +87,7 @@ class ServerSupervisor:
         self._ending = True
         drain_s = self._entry.drain_s
         for replica in self._replicas:
-            replica.stop(drain_s + self._care.teardown_s)
+            replica.stop(drain_s + self._health.teardown_s)
         self._change(replace(self._entry, status="stopping", stage="stopping"))
         self._show(f"stopping; requests in flight have {drain_s:g} s to finish")
 
@@ -101,9 +101,9 @@ class ServerSupervisor:
     def _replica(self, number: int) -> SupervisedReplica:
         entry = self._entry
         folder = log_folder(entry.id)
-        care = replace(self._care, start_timeout_s=entry.start_timeout_s)
+        health = replace(self._health, start_timeout_s=entry.start_timeout_s)
         mark = Mark(entry.id, entry.supervisor)
-        order = ReplicaSpec(entry.spec, number, mark, lambda port: self._make(port, number), care)
+        order = ReplicaSpec(entry.spec, number, mark, lambda port: self._make(port, number), health)
         log = LogFile(folder / f"{number}.log")
         prefix = f"replica {number}: " if entry.spec.replicas > 1 else ""
         replica = SupervisedReplica(
