@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from weft.core.errors import ModelError, ModelOverloaded, ModelTimeout, ModelUnavailable
-from weft.core.ports.clock import Clock
 from weft.core.ports.model import (
     Capabilities,
     ModelEvent,
@@ -21,8 +20,8 @@ from weft.core.ports.model import (
     TextDelta,
 )
 from weft.core.values import Completion
+from weft.serving.deadline import Deadline
 from weft.serving.fleet.admission import FleetAdmission
-from weft.serving.fleet.deadline import CallDeadline
 from weft.serving.fleet.health import ReplicaHealth
 from weft.serving.fleet.options import FleetOptions
 from weft.serving.fleet.order import QueuedCall
@@ -45,7 +44,7 @@ class FleetState:
         self,
         request: ModelRequest,
         ticket: QueuedCall,
-        deadline: CallDeadline,
+        deadline: Deadline,
         offered: Capabilities,
     ) -> ModelRequest:
         """`request` with its place in the order, where servers have one, and the time it has."""
@@ -53,7 +52,7 @@ class FleetState:
         return replace(
             request,
             priority=ticket.rank.urgency if ordered else request.priority,
-            timeout_s=deadline.left_s(),
+            timeout_s=deadline.left_s,
         )
 
     async def next_event(
@@ -61,14 +60,14 @@ class FleetState:
         stream: AsyncGenerator[ModelEvent, None],
         ticket: QueuedCall,
         replica: FleetReplica,
-        deadline: CallDeadline,
+        deadline: Deadline,
     ) -> ModelEvent:
         """The stream's next event; the first one shows that the prompt has been computed.
 
         Raises: `ModelTimeout`, `ModelUnavailable` when the stream is over, and what it raises.
         """
         try:
-            event = await deadline.wait(stream.__anext__)
+            event = await deadline.wait(anext(stream))
         except StopAsyncIteration:
             raise ModelUnavailable(f"the stream of {replica.name} ended too early") from None
         self.admission.prefilled(ticket, replica)
@@ -79,7 +78,7 @@ class FleetCall:
     """Streams the answer to one request; see `Fleet.generate` for what it raises."""
 
     def __init__(
-        self, fleet: FleetState, request: ModelRequest, ticket: QueuedCall, deadline: CallDeadline
+        self, fleet: FleetState, request: ModelRequest, ticket: QueuedCall, deadline: Deadline
     ) -> None:
         self._fleet = fleet
         self._ticket = ticket
@@ -97,7 +96,7 @@ class FleetCall:
             first = self._retries == self._moves == 0
             self._fleet.health.check()
             enter = partial(admission.enter, self._ticket, bounded=first)
-            replica = await self._deadline.wait(enter)
+            replica = await self._deadline.wait(enter())
             try:
                 async with aclosing(self._on(replica)) as events:
                     async for event in events:
@@ -112,7 +111,7 @@ class FleetCall:
                 admission.leave(self._ticket, replica)
 
     async def _on(self, replica: FleetReplica) -> AsyncGenerator[ModelEvent, None]:
-        offered = await self._deadline.wait(replica.client.capabilities)
+        offered = await self._deadline.wait(replica.client.capabilities())
         attempt = next_attempt(self._transcript, offered)
         if isinstance(attempt, Completion):
             self._done = True
@@ -171,7 +170,7 @@ class FleetCall:
         self._fleet.stats.moved += 1
 
 
-async def warm(fleet: FleetState, request: ModelRequest, ticket: QueuedCall, clock: Clock) -> None:
+async def warm(fleet: FleetState, request: ModelRequest, ticket: QueuedCall) -> None:
     """Send `request` if a replica is idle enough. A replica that fails is no error here.
 
     Raises: what the replica's client raises for a request that it refuses.
@@ -179,8 +178,8 @@ async def warm(fleet: FleetState, request: ModelRequest, ticket: QueuedCall, clo
     replica = fleet.admission.try_idle(ticket)
     if replica is None:
         return
-    deadline = CallDeadline(clock, request.timeout_s, replica.client.model)
     try:
+        deadline = Deadline(request.timeout_s)
         await _prefill(fleet, request, ticket, replica, deadline)
         fleet.stats.warmed += 1
     except ModelOverloaded as error:
@@ -190,7 +189,6 @@ async def warm(fleet: FleetState, request: ModelRequest, ticket: QueuedCall, clo
     except ModelTimeout:
         return
     finally:
-        deadline.close()
         fleet.admission.leave(ticket, replica)
 
 
@@ -199,9 +197,9 @@ async def _prefill(
     request: ModelRequest,
     ticket: QueuedCall,
     replica: FleetReplica,
-    deadline: CallDeadline,
+    deadline: Deadline,
 ) -> None:
-    offered = await deadline.wait(replica.client.capabilities)
+    offered = await deadline.wait(replica.client.capabilities())
     request = fleet.addressed(request, ticket, deadline, offered)
     fleet.stats.sent += 1
     async with aclosing(replica.client.generate(request)) as stream:

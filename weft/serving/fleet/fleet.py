@@ -24,9 +24,9 @@ from weft.core.ports.model import (
     Tokenizing,
 )
 from weft.core.values import Completion, Message
+from weft.serving.deadline import Deadline
 from weft.serving.fleet.admission import FleetAdmission
 from weft.serving.fleet.call import FleetCall, FleetState, warm
-from weft.serving.fleet.deadline import CallDeadline
 from weft.serving.fleet.health import Locate, ReplicaHealth
 from weft.serving.fleet.options import FleetOptions
 from weft.serving.fleet.order import ProgramOrder, QueuedCall, group_of
@@ -169,10 +169,10 @@ class Fleet:
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self._check_open()
-        deadline = CallDeadline(self._clock, request.timeout_s, self._model)
-        call = FleetCall(self._state, request, self._ticket(request), deadline)
         ended = False
         try:
+            deadline = Deadline(request.timeout_s, f"the answer of {self._model}")
+            call = FleetCall(self._state, request, self._ticket(request), deadline)
             async with aclosing(call.events()) as events:
                 async for event in events:
                     ended = isinstance(event, Completion)
@@ -184,7 +184,6 @@ class Fleet:
                 raise self._closed_error() from None
             raise
         finally:
-            deadline.close()
             self._stats.cancelled += not ended
 
     async def warm(self, request: ModelRequest) -> None:
@@ -208,7 +207,7 @@ class Fleet:
                 logprobs=False,
                 top_logprobs=0,
             )
-            await warm(self._state, request, self._ticket(request, warm=True), self._clock)
+            await warm(self._state, request, self._ticket(request, warm=True))
 
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
         """See `Tokenizing`; any replica is asked, and another one when it does not answer."""
