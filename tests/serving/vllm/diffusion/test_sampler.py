@@ -17,7 +17,7 @@ from tests.decoding.diffusion.models import slow
 from tests.serving.vllm.diffusion.runner import Runner, Sampling, Text, row, table
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import served_config
+from weft.decoding.diffusion.catalogue import decoder_config
 from weft.decoding.diffusion.denoising import DenoisingRow, denoised
 from weft.decoding.diffusion.models import load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
@@ -60,7 +60,7 @@ def locally(
     traits: ModelTraits, text: str, seed: int, most: int, extra: dict[str, Any], prompt: list[int]
 ) -> DenoisingRow:
     asked = decoder_request_of({"weft_decode": text, **extra}, "sequential")
-    plugs = served_config(asked.decode, traits, dict(asked.options))
+    plugs = decoder_config(asked.decode, traits, dict(asked.options))
     canvas = Canvas(prompt, most, MASK)
     shaping = SamplingParams(asked.temperature)
     denoising = DenoisingRow(canvas, plugs, traits, CounterRng(asked.seed), shaping)
@@ -302,7 +302,7 @@ def test_a_network_writes_the_same_inside(
     traits = model.traits
     prompt = [5, 9, 17, 33, 4, 28, 50, 12]
     asked = decoder_request_of({"weft_decode": decoder}, "sequential")
-    plugs = served_config(asked.decode, traits, dict(asked.options))
+    plugs = decoder_config(asked.decode, traits, dict(asked.options))
     canvas = Canvas(prompt, 24, p.MASK)
     here = DenoisingRow(canvas, plugs, traits, CounterRng(0), SamplingParams(0.0))
     denoised([here], NetworkAdapter(model.network, traits))
