@@ -103,7 +103,7 @@ _LAST_PORT = 65535
 
 
 class LoopbackServer:
-    """Takes the port at once; nobody can connect before `serve`.
+    """Takes the port at once; clients connect once it serves.
 
     Raises: `SpecError` for an address that others can reach, or no port, `ServeError` when the port
     is taken.
@@ -156,7 +156,7 @@ class LoopbackServer:
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """A socket with that address; nobody can connect yet. Raises: `ServeError` when it is taken."""
+    """A bound socket, which does not listen yet. Raises: `ServeError` when it is taken."""
     made: socket.socket | None = None
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(
@@ -221,7 +221,7 @@ async def serving(
 
 
 class QuietServer(Server):
-    """uvicorn's, which leaves signals to whoever runs it and says when it listens."""
+    """uvicorn's, which handles no signals and says when it listens."""
 
     def __init__(self, config: Config, ready: Callable[[], None] | None) -> None:
         super().__init__(config)

@@ -190,7 +190,7 @@ class Fleet:
         """Have the prompt of `request` computed on the replica where its program is, and no answer.
 
         For the part of a prompt that is known while the rest is still being worked on. It only uses
-        a replica that is at most half busy, while nobody waits, and does nothing otherwise, nor
+        a replica that is at most half busy, while no call waits, and does nothing otherwise, nor
         when the replica fails.
 
         Raises: `ModelRequestError`, `CapabilityError`, `ModelNotFound`; `ModelUnavailable` when

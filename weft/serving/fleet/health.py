@@ -176,7 +176,7 @@ class ReplicaHealth:
             return error
         except ModelError:
             return None
-        except Exception as error:  # noqa: BLE001 - a client may be anybody's; it does not answer
+        except Exception as error:  # noqa: BLE001 - a client may be of any kind; it does not answer
             return ModelUnavailable(f"{replica.name}: {type(error).__name__}: {error}")
         return None
 

@@ -79,7 +79,7 @@ class Prefixes:
 
     def computed(self, chain: Chain) -> int:
         """How many blocks of `chain`, from its start, are in the cache."""
-        # Whoever has a block has those before it, so that halving finds the last.
+        # A cache that has a block has those before it, so that halving finds the last.
         return bisect_left(chain, True, key=lambda block: block not in self._computed)
 
     def known(self, chain: Chain) -> int:

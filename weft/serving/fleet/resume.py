@@ -260,7 +260,7 @@ def _greedy(request: ModelRequest) -> bool:
 
 
 def _room(transcript: Transcript, offered: Capabilities) -> int | None:
-    """How many tokens may follow; None if nobody knows, for servers then stop at a default."""
+    """How many tokens may follow; None where it is unknown, for servers then stop at a default."""
     longest, context = transcript.request.sampling.max_tokens, offered.max_context_tokens
     bounds = []
     if longest is not None:

@@ -98,11 +98,11 @@ Ids = tuple[int, ...]
 class StreamSplicer:
     """Holds ids back until all of their text is here, and text until its last id is settled.
 
-    Whatever has been let through is the text of exactly the ids that have been let through; whoever
-    goes on from these ids neither repeats nor loses a character. Two things make a server send ids
-    before their text: characters of several tokens, which come with the last of them, and stop
-    strings, for which it holds back as many characters as could be the start of the longest one,
-    `len - 1` (vLLM's detokenizer). So text that could begin a stop string is never let through.
+    What goes through is the text of exactly the ids that go through; a request that goes on from
+    these ids neither repeats nor loses a character. Two things make a server send ids before their
+    text: characters of several tokens, which come with the last of them, and stop strings, for
+    which it holds back as many characters as could be the start of the longest one, `len - 1`
+    (vLLM's detokenizer). So text that could begin a stop string is never let through.
 
     `sure` is false while the last id that went through may be the beginning of a character: where
     several tokens come at once, their text may be that of all but the last ones.

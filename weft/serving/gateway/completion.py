@@ -93,7 +93,7 @@ class ChoiceStreams:
                         return
             said = f"the stream of {self._client.model} ended without a completion"
             await self._events.put(ModelUnavailable(said))
-        except Exception as error:  # noqa: BLE001 - whoever reads decides what it means
+        except Exception as error:  # noqa: BLE001 - the reader decides what it means
             await self._events.put(error)
 
 

@@ -21,7 +21,7 @@ _CLOSING_S = 5
 
 
 class Gateway:
-    """Serves `models` over HTTP. Whoever makes the clients closes them, after `serve` has ended.
+    """Serves `models` over HTTP. The caller closes the clients, after `serve` has ended.
 
         gateway = Gateway([Served("draft", client)], GatewayOptions(port=0))
         gateway.bind()
@@ -59,7 +59,7 @@ class Gateway:
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def bind(self) -> None:
-        """Take the port; nobody can connect before `serve`. Raises: `ServeError`."""
+        """Take the port; clients connect once it serves. Raises: `ServeError`."""
         self._socket = bound_socket(self._options.host, self._options.port)
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """What happens around every endpoint: ids, who may come in, headers, counts, reports.
 
-Web pages must not drive a gateway on somebody's machine, so a browser's origin has to be named, and
+Web pages must not drive a gateway on a user's machine, so a browser's origin has to be named, and
 on a loopback address so has the host (against DNS rebinding).
 """
 

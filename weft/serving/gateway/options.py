@@ -45,7 +45,7 @@ class GatewayKeys:
 
     @classmethod
     def from_file(cls, path: Path) -> GatewayKeys:
-        """The keys in a file, one a line, that nobody else may read. Raises: `SpecError`."""
+        """The keys in a file, one a line, that only the user may read. Raises: `SpecError`."""
         try:
             with path.open(encoding="utf-8") as file:
                 about = os.fstat(file.fileno())
@@ -93,7 +93,7 @@ class GatewayOptions:
     max_messages      the longest conversation
     timeout_s         the longest answer, waiting included; a client may ask for less
     drain_s           how long the end waits for the answers under way
-    keep_alive_s      a stream that is silent for so long gets a comment, so that nobody hangs up
+    keep_alive_s      a stream that is silent for so long gets a comment, so that no proxy hangs up
     header_timeout_s  how long a client may take to send its headers
     body_timeout_s    ... to send its body
     write_timeout_s   ... to take a piece of the answer

@@ -171,7 +171,7 @@ class GatewayResponse:
         await self._piece(b"data: " + _encoded(value) + b"\n\n")
 
     async def silence(self) -> None:
-        """A comment, which clients ignore, so that nobody takes silence for death."""
+        """A comment, which clients ignore, so that silence is not taken for a broken connection."""
         await self._begin()
         await self._piece(b": keep-alive\n\n")
 

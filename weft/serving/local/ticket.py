@@ -27,7 +27,7 @@ class Ticket:
         """Hand an event to the asking loop. Callable from any thread."""
         try:
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
-        except RuntimeError:  # that loop is closed: nobody listens any more
+        except RuntimeError:  # that loop is closed, and with it the stream
             self.cancelled = True
 
     async def get(self) -> ModelEvent:

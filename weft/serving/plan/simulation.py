@@ -68,7 +68,7 @@ class SimulatedCache:
     """The KV cache of one replica, in tokens. Mutates `own_tokens` and `holds_prefix` of requests.
 
     Every sequence is charged one block more than its tokens, which bounds the blocks that it only
-    partly fills. Shared prefixes are charged once while somebody uses them; after that they stay
+    partly fills. Shared prefixes are charged once while they are used; after that they stay
     for the next one as long as there is room, as free blocks keep their content in vLLM.
     """
 
@@ -194,12 +194,12 @@ class SimulatedReplica:
                 self._decode(until_s)
 
     def _make_room(self) -> bool:
-        """Preempt until every decode's next token fits. Whether nobody had to go."""
-        nobody = True
+        """Preempt until every decode's next token fits. Whether that took none."""
+        kept_all = True
         while self._decodes > self.cache.free_tokens:
             self._preempt(self._running.popitem()[0])
-            nobody = False
-        return nobody
+            kept_all = False
+        return kept_all
 
     def _preempt(self, job: SimulatedRequest) -> None:
         self.preemptions += 1

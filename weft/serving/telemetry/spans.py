@@ -380,7 +380,7 @@ def _enter(inside: Context | None) -> None:
     """
     try:
         asyncio.current_task()
-    except RuntimeError:  # nobody's task: what is listened to has been recorded
+    except RuntimeError:  # no task: what is listened to has been recorded
         return
     inside = Context() if inside is None else inside
     carrier: dict[str, str] = {}

@@ -105,7 +105,7 @@ _HOST: Final = "127.0.0.1"
 
 
 class UiServer:
-    """Shows the runs of `journal` to who has the `url`. Whoever opened the journal closes it.
+    """Shows the runs of `journal` to who has the `url`. The caller closes the journal.
 
         server = UiServer(journal, readers)
         await server.serve(lambda: print(server.url))

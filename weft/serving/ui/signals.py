@@ -27,7 +27,7 @@ _HELD: Final = frozenset(("running", "asking"))
 
 
 class UndecidedCall(Protocol):
-    """A call that somebody has to say something of before its run can go on."""
+    """A call whose outcome a person must give before its run can go on."""
 
     @property
     def called(self) -> NumberedRecord:
@@ -61,7 +61,7 @@ class EffectEndpoints:
         return JsonReply({"calls": told, "count": len(found)})
 
     def letter(self, run: RunId, node: NodeId | None, body: dict[str, Any]) -> Letter:
-        """What a person says of one call, for whoever resumes the run. Raises: `UiRefusal`."""
+        """What a person says of one call, for who resumes the run. Raises: `UiRefusal`."""
         said, seq = body.get("value"), body.get("call")
         if said not in ("done", "repeat") or type(seq) is not int or node is None:
             raise UiRefusal(400, "a confirmation names its node and call, and says done or repeat")

@@ -16,7 +16,7 @@ class TokenChooser:
     """Goes along one answer, token by token: `taken` so far, and none after it has `finished`.
 
     `steps` tells the tokens that must follow one that was taken; else the grammar does, but for
-    answers whose log probabilities are wanted, which `draws_all`: nobody looked at forced tokens.
+    answers whose log probabilities are wanted, which `draws_all`: forced tokens have none.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class TokenChooser:
         if self.forced:
             return _certain(self.forced[0], len(logits))
         if self.finished:
-            return _certain(0, len(logits))  # nobody will read it
+            return _certain(0, len(logits))  # it is not read
         if self._grammar is not None:
             self._grammar.restrict(logits)
         return self._shaping.law(logits)

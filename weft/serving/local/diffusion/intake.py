@@ -190,7 +190,7 @@ class DiffusionIntake:
         return lambda row: look.begin(prompt, self._traits, row)
 
     def _check_prompt(self, prompt: list[int]) -> None:
-        """A mask in a prompt is none of the answer's slots; still nobody has a reason for one."""
+        """A mask in a prompt is none of the answer's slots; still no request needs one."""
         self._model.check_prompt(prompt)
         mask = frozenset() if self._traits.mask_id is None else frozenset({self._traits.mask_id})
         if prompt:

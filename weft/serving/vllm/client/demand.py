@@ -1,4 +1,4 @@
-"""A serving on demand: a running one that fits, else a new one that ends when nobody needs it."""
+"""A serving on demand: a running one that fits, else a new one that ends when it is not needed."""
 
 from __future__ import annotations
 

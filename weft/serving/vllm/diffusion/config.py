@@ -27,7 +27,7 @@ from weft.serving.vllm.diffusion.decoder import (
 from weft.serving.vllm.diffusion.registration import ARCHITECTURES, CANVAS
 
 _MOST_ROWS: Final = 8
-"""Requests at once where nobody said: a pass holds [requests, canvas, vocabulary] of float32."""
+"""Requests at once by default: a pass holds [requests, canvas, vocabulary] of float32."""
 _USUAL_ROWS: Final = 128
 
 

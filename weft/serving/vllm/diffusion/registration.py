@@ -37,4 +37,4 @@ ARCHITECTURES: Final[Mapping[LayerKind, str]] = {
 }
 """By whose layers they have."""
 CANVAS: Final = 64
-"""Slots of vLLM's canvas for models without blocks, where nobody says."""
+"""Slots of vLLM's canvas for models without blocks, by default."""

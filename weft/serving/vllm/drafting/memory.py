@@ -39,9 +39,9 @@ class RecentTexts:
 
 
 class TextMemory:
-    """At most `tokens` tokens of texts, each on its label's texts and on everybody's.
+    """At most `tokens` tokens of texts: each is kept for its label, and for all.
 
-    Everybody's texts has half of it. The labels share the other half: none has more than an eighth
+    The texts for all have half of it. The labels share the other half: none has more than an eighth
     of that, and the one that was used least lately is forgotten first. Use it from one thread.
     """
 
@@ -68,7 +68,7 @@ class TextMemory:
         yield from self._common.halves
 
     def remember(self, label: str, text: Sequence[int]) -> None:
-        """Keep a text; without a label it is everybody's only. Two tokens or fewer say nothing."""
+        """Keep a text; without a label for all only. Two tokens or fewer say nothing."""
         if len(text) < 3:
             return
         self._common.add(text)

@@ -128,7 +128,7 @@ class RequestHistory:
 
 Ids = NDArray[np.int32]
 _PATIENCE: Final = 64
-"""So many steps a line may be out of the batch before it counts as ended, if nobody can say."""
+"""So many steps a line may be out of the batch before it counts as ended, where that is unknown."""
 
 
 class RequestRows:

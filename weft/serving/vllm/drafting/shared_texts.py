@@ -64,7 +64,7 @@ _READ: Final = 64 * 1024
 class DraftChannelServer:
     """Listens at `path`. `vocabulary` bounds the token ids that it takes.
 
-    Raises: `OSError` where nobody can listen there, such as for a path that is too long.
+    Raises: `OSError` for a path that cannot be bound, such as one that is too long.
     """
 
     def __init__(self, path: Path, vocabulary: int) -> None:
@@ -111,7 +111,7 @@ class DraftChannelServer:
                     if self._wake in ready:
                         break
                     self._serve(waiting, ready)
-                except Exception as raised:  # noqa: BLE001 - a thread that dies tells nobody
+                except Exception as raised:  # noqa: BLE001 - a thread dies silently
                     LOG.warning("weft's proposer did not read: %r", raised)
             for connection in self._open:
                 connection.close()
@@ -164,7 +164,7 @@ _PROPOSERS: Final = 64
 async def tell(folder: Path, label: str, tokens: Sequence[int]) -> int:
     """Tell every proposer that listens in `folder`; how many took it. Never raises, nor waits long.
 
-    Sockets that nobody listens at any more are removed.
+    Sockets without a listener are removed.
     """
     line = to_line(label, tokens)
     async with asyncio.TaskGroup() as group:

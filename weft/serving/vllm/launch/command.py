@@ -50,7 +50,7 @@ def environment(
 def _cpu(spec: ServeSpec, machine: HostResources, replica: int) -> dict[str, str]:
     added = {"VLLM_CPU_CI_ENV": "0"}  # where it is 1, a warm-up that pipelines need is left out
     if os.environ.get(_BIND):
-        return added  # somebody who knows this machine has said it
+        return added  # the user has said it
     if machine.owns_cores:
         ranks = cores_of_ranks(machine, spec.local_ranks, spec.replicas, replica)
         return added | {_BIND: "|".join(as_list(cores) for cores in ranks)}
@@ -131,7 +131,7 @@ def maker(spec: ServeSpec, drain_s: float) -> Maker:
 def resolve_spec(spec: ServeSpec) -> ServeSpec:
     """The spec with paths that hold in any folder, once it may be served on this machine.
 
-    Raises: `ServeError` where weft cannot supervise, `SpecError` for a server open to anybody.
+    Raises: `ServeError` where weft cannot supervise, `SpecError` for a server open to all.
     """
     refuse_windows()
     if not is_loopback(spec.host) and spec.api_key_env is None:

@@ -33,7 +33,7 @@ class VllmDecoder:
 
     model        what the draft's `model` is; empty: it has none
     options      what it takes besides the number of tokens
-    tokens       drafted at once where nobody says; None: the draft's own config says it
+    tokens       drafted at once by default; None: the draft's own config says it
     not_on_cpu   why vLLM cannot do it on a CPU; empty: it can
     """
 

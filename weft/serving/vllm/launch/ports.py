@@ -10,11 +10,11 @@ from weft.core.errors import StartError
 
 
 class HeldPort:
-    """A port that is bound but not listened on, so that nobody else gets it by chance.
+    """A port that is bound but not listened on, so that no other program gets it by chance.
 
     On Linux a server that sets SO_REUSEADDR, as all common ones do, can still bind it and listen,
     again and again: the address stays valid when the server is started anew. Elsewhere the port is
-    only looked for, and somebody may come between.
+    only looked for, and another program may take it.
 
     `wanted` 0 lets the system choose. `port` is 0 until `hold`.
     """
@@ -42,7 +42,7 @@ class HeldPort:
             self._socket.close()
 
     def taken(self) -> bool:
-        """Whether somebody listens there."""
+        """Whether a server listens there."""
         try:
             with _socket(self.host) as other:
                 other.bind((self.host, self.port))

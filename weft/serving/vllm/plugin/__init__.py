@@ -19,7 +19,7 @@ LOG = logging.getLogger("vllm.weft")
 # There where models can be configured or run; other processes need to know of none.
 _CONFIGURED = "vllm.config"
 # vLLM calls it in each worker, after its plugins and before any code of workers or models. That is
-# the first moment at which probes see what will run, and nobody but workers pays for them.
+# the first moment at which probes see what will run, and only workers pay for them.
 _MOMENT = "register_triton_kernel_overrides"
 
 

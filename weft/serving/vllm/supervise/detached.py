@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from weft.core.errors import ServeError, StartError, WeftError, convert
 from weft.serving.vllm.launch.command import Maker, maker
@@ -64,14 +64,7 @@ def entry_for(
     serving: str, spec: ServeSpec, terms: SupervisionTerms, supervisor: Identity
 ) -> ServingEntry:
     """A new entry."""
-    return ServingEntry(
-        serving,
-        spec,
-        supervisor,
-        drain_s=terms.drain_s,
-        start_timeout_s=terms.start_timeout_s,
-        keep_alive_s=terms.keep_alive_s,
-    )
+    return ServingEntry(serving, spec, supervisor, **asdict(terms))
 
 
 def supervise(serving: str, make: Maker | None = None, health: HealthPolicy | None = None) -> int:

@@ -121,7 +121,7 @@ class ReplicaProcess:
         guarded = self._guarded
         try:
             await guarded.start(launch.argv, launch.env)
-            if self._ending:  # it was told before there was anybody to tell
+            if self._ending:  # it was told before there was a process
                 guarded.kill()
             if not await self._comes_up():
                 return "stopped"
@@ -160,7 +160,7 @@ class ReplicaProcess:
         return True
 
     async def _healthy(self) -> bool:
-        """Whether it answers; ranks of another machine's server, which nobody asks: they are there.
+        """Whether it answers; ranks of another machine's server are not asked: they are there.
 
         They log that their weights are loaded, and then only their end shows anything.
         """

@@ -125,7 +125,7 @@ class ServerSupervisor:
             self._show(str(error))
 
     async def _watch_leases(self) -> None:
-        """End the serving when nobody has needed it for long enough."""
+        """End the serving when no program has needed it for long enough."""
         keep_alive_s = self._entry.keep_alive_s
         if keep_alive_s is None:
             return
@@ -136,7 +136,7 @@ class ServerSupervisor:
         self.stop()
 
     async def _abandoned(self) -> bool:
-        """Whether nobody holds a lease, decided so that nobody can take one any more."""
+        """Whether no program holds a lease, decided so that none can take one any more."""
         try:
             async with registry.locked_meanwhile():
                 if holders(self._entry.id):
@@ -178,7 +178,7 @@ class ServerSupervisor:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Signals that are ignored now stay so: whoever started us wants it (nohup)."""
+        """Signals that are ignored now stay so: nohup wants it."""
         loop = asyncio.get_running_loop()
         wanted = {
             signal.SIGINT: self.stop,
