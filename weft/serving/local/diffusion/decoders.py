@@ -34,7 +34,7 @@ class DiffusionDecoders:
         self._default = default
         self._made: OrderedDict[DecodeSpec, DiffusionDecoder] = OrderedDict()
 
-    def way(self, decode: DecodeSpec) -> DiffusionDecoder:
+    def decoder(self, decode: DecodeSpec) -> DiffusionDecoder:
         """Raises: `CapabilityError` for a decoder that is none, is for models of another kind, or
         may change the text where that was not asked for; what making it raises.
         """

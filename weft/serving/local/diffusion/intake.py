@@ -151,7 +151,7 @@ class DiffusionIntake:
         self._vocabulary = vocabulary
         self._options = options
         self._name = name
-        self._ways = DiffusionDecoders(model.traits, options.decode)
+        self._decoders = DiffusionDecoders(model.traits, options.decode)
         self._forms = StructureBuilder(model.traits, vocabulary, options)
 
     def row(self, ticket: Ticket) -> DiffusionRow:
@@ -165,16 +165,16 @@ class DiffusionIntake:
         self._check_prompt(prompt)
         room = room_after(len(prompt), self._model.network.context_tokens)
         most = min(given(request.sampling.max_tokens, self._options.default_max_tokens), room)
-        way = self._ways.way(request.decode)
+        decoder = self._decoders.decoder(request.decode)
         form = self._forms.form(request, most)
         shaping = shaping_of(request.sampling, self._model.network.habits, DIFFUSION_TEMPERATURE)
         return DiffusionRow(
             ticket,
             prompt,
             len(prompt) + most,
-            self._beginning(request, prompt, most, self._guarded(way.config), form),
+            self._beginning(request, prompt, most, self._guarded(decoder.config), form),
             AnswerText(self._vocabulary.bytes_of, request.sampling.stop),
-            CompletionLabels(self._name, way.method, way.lossless),
+            CompletionLabels(self._name, decoder.method, decoder.lossless),
             frozenset(request.sampling.stop_token_ids),
             form,
             look=None if form is None else self._looking(prompt),
