@@ -17,6 +17,7 @@ from weft.core.ports import (
 )
 from weft.core.values import Completion, Usage
 from weft.serving.gateway.problem import ApiProblem
+from weft.serving.text.prompt import wire_calls
 
 Json = dict[str, Any]
 
@@ -113,14 +114,7 @@ def _choice(index: int, answer: Completion) -> Json:
         message["reasoning_content"] = answer.reasoning
     if answer.tool_calls:
         message["content"] = answer.text or None
-        message["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for call in answer.tool_calls
-        ]
+        message["tool_calls"] = wire_calls(answer.tool_calls)
     return {
         "index": index,
         "message": message,

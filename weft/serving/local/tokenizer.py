@@ -21,6 +21,7 @@ from tokenizers.models import BPE
 from weft.core.errors import ContextLengthExceeded, ModelRequestError
 from weft.core.values import Message
 from weft.serving.text import PlainText, Tokenized, only_blanks
+from weft.serving.text.prompt import wire_calls
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -303,14 +304,7 @@ class LocalTokenizer:
         if message.tool_call_id is not None:
             turn["tool_call_id"] = message.tool_call_id
         if message.tool_calls:
-            turn["tool_calls"] = [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
-                }
-                for call in message.tool_calls
-            ]
+            turn["tool_calls"] = wire_calls(message.tool_calls)
         return turn
 
 

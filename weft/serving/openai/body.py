@@ -15,6 +15,7 @@ from weft.core.values import AUTOREGRESSIVE, JsonSchema, Lossless, Message, Tool
 from weft.decoding.options import PLAIN_NAMES, format_decoder
 from weft.serving.extra_arguments import DECODE, FIELD, NODE, SEED, TEMPERATURE
 from weft.serving.openai.server import SELF_HOSTED, Server
+from weft.serving.text.prompt import wire_calls
 
 _ELSEWHERE: Final = {"temperature": TEMPERATURE, "seed": SEED}
 _PLAIN: Final = "sequential"
@@ -216,14 +217,7 @@ def _message(message: Message) -> Body:
     wire: Body = {"role": message.role, "content": message.content}
     if message.tool_calls:
         wire["content"] = message.content or None
-        wire["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for call in message.tool_calls
-        ]
+        wire["tool_calls"] = wire_calls(message.tool_calls)
     if message.tool_call_id is not None:
         wire["tool_call_id"] = message.tool_call_id
     return wire
