@@ -1,7 +1,8 @@
-"""How long ranks talk to each other. Sizes in bytes, times in seconds. Knows no model.
+"""How long one forward pass takes: a roofline for each kind of work, and communication.
 
-Ring formulas as in Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
-Operations in MPICH" (2005).
+The roofline model (Williams, Waterman and Patterson, 2009): work takes the longer of its arithmetic
+and its memory traffic. Ring formulas of communication as in Thakur, Rabenseifner and Gropp,
+"Optimization of Collective Communication Operations in MPICH" (2005).
 """
 
 from __future__ import annotations
