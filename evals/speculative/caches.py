@@ -60,9 +60,7 @@ VARIANTS: Final[dict[str, Variant]] = {
     "suffix:16": Variant(_suffix(_SUFFIX), 16, remembers=True),
     "suffix:16,factor=2": Variant(_suffix(SuffixOptions(factor=2.0)), 16, remembers=True),
     "suffix:16,tree": Variant(_suffix(SuffixOptions(tree=True)), 16, remembers=True),
-    "hybrid:8": Variant(
-        lambda shared: Hybrid(RecordingSuffixDrafter(_SUFFIX, shared), Lookup()), 8, remembers=True
-    ),
+    "hybrid:8": Variant(lambda shared: Hybrid(_SUFFIX, shared, Lookup()), 8, remembers=True),
 }
 
 

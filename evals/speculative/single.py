@@ -20,7 +20,6 @@ from weft.decoding.network.options import Dtype, NetworkOptions
 from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
-    FixedDraftLength,
     PerSequenceMethod,
     ProposalRequest,
     SpeculativeMethod,
@@ -50,7 +49,7 @@ class Nothing:
 
 def plainly() -> SpeculativeMethod:
     """The method that drafts nothing."""
-    return PerSequenceMethod("autoregressive", Nothing, lambda: FixedDraftLength(0))
+    return PerSequenceMethod("autoregressive", Nothing, 0)
 
 
 class Model:

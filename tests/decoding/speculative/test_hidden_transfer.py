@@ -82,7 +82,7 @@ def test_rows_are_guesses_from_the_state_of_the_node_above(
     past, states = course._midway.read(batch, (1,))
     drafter = HiddenTransfer(course.module, 1, HiddenTransferOptions(nodes=2, width=2))
     drafter.extend(text[:4])
-    drafter._guesses = np.eye(network.vocabulary_size, dtype=np.float32)[[text[4]]] * 50
+    drafter.logits = np.eye(network.vocabulary_size, dtype=np.float32)[[text[4]]] * 50
     draft = drafter.propose(1)
     assert draft.tree.tokens == (text[4],)
     network.reset()

@@ -29,7 +29,7 @@ def tokens_of(drafter: Drafter, most: int) -> tuple[int, ...]:
 
 
 def hybrid_of(shared: SharedTexts | None = None) -> Hybrid:
-    return Hybrid(RecordingSuffixDrafter(SuffixOptions(), shared), Lookup())
+    return Hybrid(SuffixOptions(), shared, Lookup())
 
 
 def test_the_draft_that_promises_more_tokens_is_taken() -> None:
@@ -102,10 +102,10 @@ def test_what_is_remembered_is_bounded() -> None:
 
 
 def longest(method: SpeculativeMethod) -> int:
-    return method.lengths().length()
+    return method.nodes
 
 
-@pytest.mark.parametrize("preset", [lookup.PRESET, suffix.PRESET, hybrid.PRESET])
+@pytest.mark.parametrize("preset", [lookup.PRESETS[0], suffix.PRESETS[0], hybrid.PRESETS[0]])
 def test_the_number_of_tokens_is_an_option(preset: object) -> None:
     name = preset.name  # type: ignore[attr-defined]
     assert longest(made(name, ANY, {"num_speculative_tokens": 3})) == 3

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from weft.decoding.sampling import SamplingParams, TokenRng
 from weft.decoding.speculative.draft import DraftProposal
-from weft.decoding.speculative.drafter import SpeculativeMethod, proposed
-from weft.decoding.speculative.request import DraftRequest
+from weft.decoding.speculative.drafter import DraftRequest, SpeculativeMethod, propose_all
 from weft.decoding.speculative.speculation import NO_DRAFT, SpeculativeCounters, SpeculativeSequence
 from weft.decoding.speculative.target import NetworkTarget, TargetModel
 
@@ -78,7 +77,7 @@ class DecodeLoop:
         ask = self.speculation.ask()
         if ask is None:
             return NO_DRAFT
-        [answer] = proposed(self.speculation.method, [ask])
+        [answer] = propose_all(self.speculation.method, [ask])
         room = self._limits.max_tokens - self.counters.tokens
         return self.speculation.take(answer, ask, room)
 

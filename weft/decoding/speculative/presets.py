@@ -59,10 +59,10 @@ MODULES: Final = MappingProxyType(
         "suffix": _DRAFTERS + "ngram.suffix",
         "hybrid": _DRAFTERS + "ngram.hybrid",
         "draft_model": _DRAFTERS + "model.draft_model",
-        "self_draft": _DRAFTERS + "model.self_draft",
+        "self_draft": _DRAFTERS + "model.draft_model",
         "sequoia": _DRAFTERS + "model.sequoia",
         "medusa": _DRAFTERS + "trained.medusa",
-        "medusa_typical": _DRAFTERS + "trained.medusa_typical",
+        "medusa_typical": _DRAFTERS + "trained.medusa",
         "ppd": _DRAFTERS + "trained.ppd",
         "pass": _DRAFTERS + "trained.pass_",
         "eagle": _DRAFTERS + "trained.eagle",
@@ -70,7 +70,7 @@ MODULES: Final = MappingProxyType(
         "hidden_transfer": _DRAFTERS + "trained.hidden_transfer",
         "lookahead": _DRAFTERS + "ngram.lookahead",
         "lexical_units": _DRAFTERS + "trained.lexical_units",
-        "lexical_units_verified": _DRAFTERS + "trained.lexical_units_verified",
+        "lexical_units_verified": _DRAFTERS + "trained.lexical_units",
         "pearl": _DRAFTERS + "model.pearl",
         "continuous": _DRAFTERS + "model.continuous",
         "llmcad": _DRAFTERS + "model.llmcad",
@@ -78,7 +78,7 @@ MODULES: Final = MappingProxyType(
         "auto": _DRAFTERS + "auto.preset",
     }
 )
-"""By name: the module with its `PRESET`."""
+"""By name: the module with it in its `PRESETS`."""
 NAMES: Final = tuple(MODULES)
 
 _STAGES: Final = (
@@ -102,8 +102,8 @@ def preset(name: str) -> Preset:
         raise SpecError(
             f"there is no decoder {name!r}", hint=f"{meant}there are: {', '.join(NAMES)}"
         )
-    found: Preset = import_module(MODULES[name]).PRESET
-    return found
+    presets: tuple[Preset, ...] = import_module(MODULES[name]).PRESETS
+    return next(one for one in presets if one.name == name)
 
 
 def made(name: str, network: Network, options: Options) -> SpeculativeMethod:

@@ -9,14 +9,14 @@ from weft.decoding.sampling import TokenRng
 from weft.decoding.speculative.acceptance import AcceptedPath, DistributionAt, LossyAcceptor
 from weft.decoding.speculative.draft import DraftProposal
 from weft.decoding.speculative.drafter import (
+    UNKNOWN_REQUEST,
     Drafter,
-    DraftLength,
+    DraftRequest,
     ProposalRequest,
     SpeculativeMethod,
     TargetObserver,
     TargetOutputs,
 )
-from weft.decoding.speculative.request import DraftRequest, begin_drafter
 
 
 @dataclass(slots=True)
@@ -70,7 +70,6 @@ class SpeculationFallback:
 
 NO_DRAFT = DraftProposal()
 MOST_NODES = 256
-UNKNOWN_REQUEST = DraftRequest()
 
 
 class SpeculativeSequence:
@@ -94,9 +93,8 @@ class SpeculativeSequence:
         self._vocabulary = vocabulary
         self._on_fallback = on_fallback
         self._drafter: Drafter | None = None
-        self._lengths: DraftLength | None = None
         try:
-            self._lengths, self._drafter = method.lengths(), begin_drafter(method, asked)
+            self._drafter = method.begin(asked)
         except Exception as error:  # noqa: BLE001 - a draft is worth no request
             self._give_up(error)
 
@@ -133,13 +131,9 @@ class SpeculativeSequence:
 
     def ask(self) -> ProposalRequest | None:
         """What to ask the method for now; None: nothing."""
-        if self._drafter is None or self._lengths is None:
-            return None
-        try:
-            return self._drafter, min(self._lengths.length(), MOST_NODES)
-        except Exception as error:  # noqa: BLE001 - a draft is worth no request
-            self._give_up(error)
-            return None
+        return (
+            None if self._drafter is None else (self._drafter, min(self.method.nodes, MOST_NODES))
+        )
 
     def take(
         self, proposed: DraftProposal | BaseException, ask: ProposalRequest, room: int
@@ -174,11 +168,6 @@ class SpeculativeSequence:
         """
         accepted, deepest = min(len(walk.path), len(tokens)), int(draft.tree.depths.max())
         self.counters.step(len(draft.tree), deepest, walk.tried, accepted, len(tokens))
-        if self._lengths is not None:
-            try:
-                self._lengths.observe(deepest, accepted)
-            except Exception as error:  # noqa: BLE001 - a draft is worth no request
-                self._give_up(error)
         self.extend(tokens)
 
     def end(self) -> None:

@@ -17,7 +17,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from weft.core.errors import InputError
 from weft.decoding.speculative.drafters.trained.feature_layers import (
-    DFLASH_SIZES,
     DFlash,
     DFlashAttend,
     DFlashShape,
@@ -94,7 +93,7 @@ class DFlashObjective:
                     blocks += len(hits)
         shape = self.module.shape
         settings = {
-            **{name: getattr(shape, name) for name in DFLASH_SIZES},
+            **shape.settings,
             **{f"tap_{number}": tap for number, tap in enumerate(self._taps)},
             "held_out_chains": [round(float(share), 4) for share in right / max(blocks, 1)],
         }
@@ -124,11 +123,11 @@ class DFlashObjective:
         known = int(at.max())
         features = torch.cat([states[tap][text, :known] for tap in self._taps], dim=-1)
         remembered = self.module.remembered(
-            features, self.module.turns(torch.arange(known, device=device))
+            features, self.module.shape.rotation(torch.arange(known, device=device))
         )
         positions = at[:, None] + torch.arange(block)
         attend = _attend(remembered, at, block)
-        turns = self.module.turns(positions.flatten().to(device))
+        turns = self.module.shape.rotation(positions.flatten().to(device))
         embedded = self._teacher.embed(tokens[at].tolist())
         logits = self._teacher.head(self.module(embedded, turns, attend), self._tokens)
         final = states[self._teacher.layers][text]

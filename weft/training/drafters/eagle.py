@@ -16,7 +16,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from weft.core.errors import InputError
 from weft.decoding.speculative.drafters.trained.feature_layers import (
-    EAGLE_SIZES,
     EagleLayer,
     EagleShape,
 )
@@ -121,7 +120,7 @@ class EagleObjective:
         shape = self.module.shape
         taps = {f"tap_{number}": tap for number, tap in enumerate(self._taps)}
         settings = {
-            **{name: getattr(shape, name) for name in EAGLE_SIZES},
+            **shape.settings,
             **taps,
             "held_out_chains": [round(float(share), 4) for share in right / max(seen, 1)],
         }
@@ -143,7 +142,7 @@ class EagleObjective:
         places = torch.arange(time - 1, device=self._tokens.device).repeat(texts)
         for step in range(self._steps):
             tokens = embedding(_shifted(batch.tokens, step + 1).flatten())
-            states = self.module(tokens, states, self.module.turns(places + step), attend)
+            states = self.module(tokens, states, self.module.shape.rotation(places + step), attend)
             logits = self._teacher.head(self.module.ready(states), self._tokens)
             with torch.no_grad():
                 goals = self._teacher.head(_shifted(final, step + 1), self._tokens)

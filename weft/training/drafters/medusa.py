@@ -25,7 +25,7 @@ _LONGEST: Final = 1024
 
 
 class MedusaObjective:
-    """Implements `Course`. Head k learns the token k + 1 places after the last one that was read.
+    """Implements `DrafterObjective`. Head k learns the token k + 1 places after the last one read.
 
     Only the `tokens` that answers use most are guessed; a text's other tokens are not learnt.
     """

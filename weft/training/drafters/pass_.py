@@ -20,7 +20,7 @@ from weft.training.teacher import Teacher
 
 
 class PassObjective:
-    """Implements `Course`. All distances count alike."""
+    """Implements `DrafterObjective`. All distances count alike."""
 
     def __init__(self, teacher: Teacher, rows: torch.nn.Parameter, points: int) -> None:
         self.module = LearnedRows(rows)

@@ -33,7 +33,7 @@ class LearnedRows(torch.nn.Module):  # type: ignore[misc]
 
 
 class PromptObjective:
-    """Implements `Course`. `points` of each text have the prompt tokens behind them at a step."""
+    """Implements `DrafterObjective`: prompt tokens behind `points` of each text at a step."""
 
     def __init__(self, teacher: Teacher, rows: torch.nn.Parameter, points: int) -> None:
         self.module = LearnedRows(rows)

@@ -20,6 +20,7 @@ from tests.decoding.speculative.draft_models.paper import Paper
 from tests.decoding.speculative.toy import WORDS, ToyTarget
 from weft.decoding.sampling import SamplingParams
 from weft.decoding.speculative.draft import DraftProposal
+from weft.decoding.speculative.drafter import DraftRequest
 from weft.decoding.speculative.drafters.model.draft_cache import DraftCache
 from weft.decoding.speculative.drafters.model.draft_model import (
     ConfidenceStop,
@@ -29,7 +30,6 @@ from weft.decoding.speculative.drafters.model.draft_model import (
     SampledChoice,
 )
 from weft.decoding.speculative.loop import DecodeLimits
-from weft.decoding.speculative.request import DraftRequest
 
 shapings = st.sampled_from(
     [SamplingParams(0.0), SamplingParams(0.8, top_p=0.9), SamplingParams(1.3, top_k=3)]
@@ -121,7 +121,7 @@ def test_a_draw_depends_on_the_request_alone() -> None:
     drafts = []
     for _ in range(2):
         for seed in (5, 6, 7):
-            drafter = own.begin_for(DraftRequest(SamplingParams(1.0), seed))
+            drafter = own.begin(DraftRequest(SamplingParams(1.0), seed))
             drafter.extend(PROMPT)
             proposed = drafter.propose(3)
             assert isinstance(proposed, DraftProposal)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
-from weft.decoding.speculative.drafter import Drafter, TargetObserver, TargetOutputs
+from weft.decoding.speculative.drafter import Drafter, DraftRequest, TargetObserver, TargetOutputs
 from weft.decoding.speculative.drafters.auto.history import (
     DEPTHS,
     WARMTHS,
@@ -17,7 +17,6 @@ from weft.decoding.speculative.drafters.auto.history import (
     AcceptanceRates,
     warmth,
 )
-from weft.decoding.speculative.request import DraftRequest
 
 _LENGTHS: Final = (64, 256, 1024, 4096)
 _OVERLAPS: Final = (0.1, 0.3)

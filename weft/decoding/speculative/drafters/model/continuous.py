@@ -72,11 +72,13 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     )
 
 
-PRESET = Preset(
-    "continuous",
-    "a draft model that never stops, and a target that never waits for it: PipeInfer's drafting "
-    "without its stages",
-    _make,
-    needs="a draft model: model=FOLDER, else the target's first `layers`",
-    options=(*OPTIONS, "batch", "accept", "recovery", "decay"),
+PRESETS = (
+    Preset(
+        "continuous",
+        "a draft model that never stops, and a target that never waits for it: PipeInfer's"
+        " drafting without its stages",
+        _make,
+        needs="a draft model: model=FOLDER, else the target's first `layers`",
+        options=(*OPTIONS, "batch", "accept", "recovery", "decay"),
+    ),
 )

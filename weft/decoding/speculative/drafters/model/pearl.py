@@ -72,10 +72,12 @@ def worker(name: str, options: Options) -> DraftWorker:
     )
 
 
-PRESET = Preset(
-    "pearl",
-    "a draft model that goes on while the target verifies, in a thread of its own (PEARL)",
-    _make,
-    needs="a draft model: model=FOLDER, else the target's first `layers`",
-    options=(*OPTIONS, "adaptive"),
+PRESETS = (
+    Preset(
+        "pearl",
+        "a draft model that goes on while the target verifies, in a thread of its own (PEARL)",
+        _make,
+        needs="a draft model: model=FOLDER, else the target's first `layers`",
+        options=(*OPTIONS, "adaptive"),
+    ),
 )

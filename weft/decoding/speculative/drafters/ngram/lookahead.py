@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.draft import ROOT, AuxiliaryRows, DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
-    FixedDraftLength,
     PerSequenceMethod,
     SpeculativeMethod,
     TargetOutputs,
@@ -165,7 +164,7 @@ FEW = LookaheadOptions(window=4, ngram=4, guesses=3)
 
 
 class Lookahead:
-    """Implements `Watching`. `ends` never stand in the window: all after them would be one token.
+    """Implements `TargetObserver`. `ends` never stand in the window: after them all is one token.
 
     The window stays where it is however many tokens are accepted, like the authors' default.
     """
@@ -237,15 +236,15 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     most = min(sizes.nodes, MOST_NODES)
     nodes = whole(options, "num_speculative_tokens", most, 1, MOST_NODES)
     ends = network.habits.end_ids
-    return PerSequenceMethod(
-        "lookahead", lambda: Lookahead(sizes, ends), lambda: FixedDraftLength(nodes)
-    )
+    return PerSequenceMethod("lookahead", lambda: Lookahead(sizes, ends), nodes)
 
 
-PRESET = Preset(
-    "lookahead",
-    "n-grams from a window of Jacobi iterations, read along with every pass",
-    _make,
-    options=("num_speculative_tokens", "window", "ngram", "guesses", "text"),
-    published=PublishedSpeed(1.64, "Spec-Bench, Vicuna-7B greedy on an A100, W=7 N=5 G=7"),
+PRESETS = (
+    Preset(
+        "lookahead",
+        "n-grams from a window of Jacobi iterations, read along with every pass",
+        _make,
+        options=("num_speculative_tokens", "window", "ngram", "guesses", "text"),
+        published=PublishedSpeed(1.64, "Spec-Bench, Vicuna-7B greedy on an A100, W=7 N=5 G=7"),
+    ),
 )
