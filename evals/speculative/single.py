@@ -93,7 +93,7 @@ class ReadPrompt:
         self._network.copy_prefix(_PROMPT, _ANSWER, len(self.tokens) - 1)
         target = NetworkTarget(self._network, SamplingParams(0.0), _ANSWER)
         target.tokens = list(self.tokens)
-        limits = DecodeLimits(most_tokens, self._network.habits.end_ids)
+        limits = DecodeLimits(most_tokens, self._network.generation.end_ids)
         before = _passes(method)
         begun = time.perf_counter()
         text = [t for step in DecodeLoop(target, speculation, CounterRng(0), limits) for t in step]

@@ -53,7 +53,7 @@ class Laws:
         def law(text: tuple[int, ...]) -> Array:
             tokens = (*PROMPT, *text)
             read = network.forward([Span(0, range(len(tokens)), tokens, 1)])
-            return shaping.law(read[0].logits[-1])
+            return shaping.distribution(read[0].logits[-1])
 
         self.after = cache(law)
 

@@ -100,7 +100,7 @@ def plain(
     network.forward([Span(PLAIN_SLOT, range(len(text) - 1), text[:-1], 0)])
     while len(text) < len(PROMPT) + limits.max_tokens:
         read = network.forward([Span(PLAIN_SLOT, (len(text) - 1,), text[-1:], 1)])
-        law = shaping.law(read[PLAIN_SLOT].logits[-1])
+        law = shaping.distribution(read[PLAIN_SLOT].logits[-1])
         text.append(chance.token(law, len(text) - len(PROMPT)))
         if text[-1] in limits.end_ids:
             break

@@ -81,7 +81,7 @@ class DraftRequest:
     node of the program (`label`; empty: unknown). The seed is for drafts drawn at random.
     """
 
-    shaping: SamplingParams = GREEDY
+    sampling: SamplingParams = GREEDY
     seed: int = 0
     label: str = ""
 
@@ -182,7 +182,7 @@ class PerSequenceMethod(BaseMethod):
         return propose_each(asks)
 
 
-class BatchDrafter(ABC):
+class MethodDrafter(ABC):
     """One sequence of a method that drafts for all sequences in the same passes."""
 
     def __init__(self, method: SpeculativeMethod) -> None:

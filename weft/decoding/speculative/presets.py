@@ -1,4 +1,7 @@
-"""A method as people name it: what makes it for a target, and what is known of it."""
+"""The speculative decoders by name: their presets, their options, how people write them.
+
+Reads a decoder's module only when it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ class PublishedSpeed:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`make` builds the method for a network, once for all of its sequences.
+    """A decoder as people name it. `make` builds the method for a network, once for all of its
+    sequences.
 
     It raises `SpecError` for options that cannot be, `CapabilityError` or `ModelNotFound` where
     weights are missing or of another model.

@@ -1,4 +1,7 @@
-"""What decoding took, in counts that are the same on every machine."""
+"""The drafts of one sequence: asked for, walked, settled, counted.
+
+A drafter that fails is left behind, and the sequence goes on plainly.
+"""
 
 from __future__ import annotations
 
@@ -153,13 +156,13 @@ class SpeculativeSequence:
         return proposed.clipped(room - 1)  # the target's own token comes after it
 
     def walk(
-        self, draft: DraftProposal, law_at: DistributionAt, chance: TokenRng, position: int
+        self, draft: DraftProposal, distribution_at: DistributionAt, rng: TokenRng, position: int
     ) -> AcceptedPath:
         """What of `draft` is accepted, by the method's rule."""
         acceptor = self.method.acceptor
         if isinstance(acceptor, LossyAcceptor):
-            return acceptor.walk_lossy(draft.tree, law_at, chance, position)
-        return acceptor.walk(draft.tree, law_at, chance, position)
+            return acceptor.walk_lossy(draft.tree, distribution_at, rng, position)
+        return acceptor.walk(draft.tree, distribution_at, rng, position)
 
     def settle(self, draft: DraftProposal, walk: AcceptedPath, tokens: Sequence[int]) -> None:
         """`tokens` of the walk were committed: all of them, or those up to the end of the text.

@@ -133,16 +133,16 @@ def test_a_draw_depends_on_the_request_alone() -> None:
 def test_draws_know_the_law_they_came_of() -> None:
     logits = Paper().logits(PROMPT).astype("float32")
     chosen = SampledChoice(SamplingParams(0.7), 1, WORDS + 2).choose(logits, 5, -1)
-    assert chosen.law is not None
-    assert chosen.law.shape == (WORDS + 2,)
-    assert chosen.law[:WORDS].tolist() == SamplingParams(0.7).law(logits).tolist()
-    assert chosen.confidence == chosen.law[chosen.token] > 0
+    assert chosen.distribution is not None
+    assert chosen.distribution.shape == (WORDS + 2,)
+    assert chosen.distribution[:WORDS].tolist() == SamplingParams(0.7).distribution(logits).tolist()
+    assert chosen.confidence == chosen.distribution[chosen.token] > 0
 
 
 def test_the_likeliest_token_and_the_next() -> None:
     logits = Paper().logits(PROMPT).astype("float32")
     chosen = GreedyChoice().choose(logits, 5, 3)
-    law = SamplingParams(1.0).law(logits)
+    law = SamplingParams(1.0).distribution(logits)
     order = sorted(range(WORDS), key=lambda token: -law[token])
     assert (chosen.token, chosen.runner_up[0], chosen.stamp) == (order[0], order[1], 3)
     assert chosen.confidence == pytest.approx(law[order[0]])

@@ -283,9 +283,9 @@ class TestPass:
         assert drafts[0].tokens == drafts[1].tokens != drafts[2].tokens
         for node, parent in enumerate(drafts[0].parents):
             proposal = drafts[0].proposals[parent]
-            np.testing.assert_allclose(proposal.law, shaping.law(logits[node]))
+            np.testing.assert_allclose(proposal.distribution, shaping.distribution(logits[node]))
             assert proposal.kind == "independent"
-            assert proposal.law[drafts[0].tokens[node]] > 0.0
+            assert proposal.distribution[drafts[0].tokens[node]] > 0.0
 
     def test_drawn_drafts_keep_greedy_texts(self, shop: Workshop) -> None:
         method = made("pass", shop.network, {**shop.options("pass"), "drawn": True})

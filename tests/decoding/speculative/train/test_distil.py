@@ -31,7 +31,7 @@ def test_texts_are_what_the_target_writes_alone(
     plain = PerSequenceMethod("plain", Lookup, 0)
     for number, (prompt, text) in enumerate(zip(PROMPTS, corpus.texts, strict=True)):
         chance = CounterRng(4 * len(PROMPTS) + number)
-        limits = DecodeLimits(12, network.habits.end_ids)
+        limits = DecodeLimits(12, network.generation.end_ids)
         alone = decode_alone(network, prompt, plain, SamplingParams(temperature), chance, limits)
         written = [token for tokens in alone for token in tokens]
         assert text.tokens == (*prompt, *written)

@@ -1,4 +1,7 @@
-"""A method that may be chosen, and what its drafts take to make."""
+"""The method that chooses among methods, for every sequence at every step (`decode: auto`).
+
+None of them is one of the choices. What was learnt is kept in a file, and read when it is made.
+"""
 
 from __future__ import annotations
 

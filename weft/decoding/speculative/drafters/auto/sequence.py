@@ -1,4 +1,4 @@
-"""What tells requests apart before anything is written: length, repetition, temperature, node."""
+"""One sequence of `decode: auto`: what it is like, what its drafts are worth and may lose."""
 
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ class LossBudget:
 
 
 class ShadowDraft:
-    """One draft at a time, as the drafter's own steps would be; `chances` learn, by warmth."""
+    """A drafter's drafts followed along a text: how far they would have been accepted.
+
+    Exact where the rule is `ExactMatch`, because then the text does not depend on what is drafted.
+    One draft at a time, as the drafter's own steps would be; `chances` learn, by warmth."""
 
     def __init__(self, chances: Sequence[AcceptanceRates]) -> None:
         assert len(chances) == WARMTHS
@@ -194,7 +197,7 @@ class AutoDrafter:
         return self._fresh[name]
 
     def _begin(self, prompt: Sequence[int]) -> None:
-        heat = self._asked.shaping.temperature
+        heat = self._asked.sampling.temperature
         features = RequestFeatures(len(prompt), overlap(prompt), heat, self._asked.label)
         for name, drafter in self.drafters.items():
             drafter.extend(prompt)

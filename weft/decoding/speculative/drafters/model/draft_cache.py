@@ -1,4 +1,7 @@
-"""The port of those who want to know when a draft model works, and for what; `Timeline` is one."""
+"""A draft model and the sequences it reads: every pass reads for all of them.
+
+A model of its own, or the target's first layers.
+"""
 
 from __future__ import annotations
 
@@ -206,7 +209,8 @@ TokenDistribution = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DraftedToken:
-    """A token, how probable the draft model finds it, and the law it was drawn from, if it was.
+    """A token, how probable the draft model finds it, and the distribution it was drawn from, if it
+    was.
 
     stamp: the pass it came of, on the timeline. runner_up: the next likeliest token, and how
     probable that is; only known of tokens that were not drawn.
@@ -214,7 +218,7 @@ class DraftedToken:
 
     token: int
     confidence: float
-    law: TokenDistribution | None = None
+    distribution: TokenDistribution | None = None
     stamp: int = -1
     runner_up: tuple[int, float] = (-1, 0.0)
 

@@ -1,4 +1,7 @@
-"""Which token a draft model's logits become: the likeliest, or one that is drawn."""
+"""Vanilla speculative decoding: a draft model writes chains, one pass a depth for all sequences.
+
+Leviathan et al. (arXiv 2211.17192), Chen et al. (arXiv 2302.01318).
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ from weft.decoding.speculative.acceptance import RejectionSampling
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
     UNKNOWN_REQUEST,
-    BatchDrafter,
     Drafter,
     DraftRequest,
+    MethodDrafter,
     ProposalRequest,
     SpeculativeMethod,
 )
@@ -70,23 +73,24 @@ class GreedyChoice:
 
 
 class SampledChoice:
-    """Implements `TokenChoice`: a draw of the shaped law, which the ratio test needs to know.
+    """Implements `TokenChoice`: a draw of the shaped distribution, which the ratio test needs to
+    know.
 
     Laws are of the target's size `vocabulary`. The numbers come of the request's `seed` and differ
     from those that decide, as the test demands.
     """
 
-    def __init__(self, shaping: SamplingParams, seed: int, vocabulary: int) -> None:
-        self._shaping = shaping
+    def __init__(self, sampling: SamplingParams, seed: int, vocabulary: int) -> None:
+        self._sampling = sampling
         own = blake2b(b"draft %d" % seed, digest_size=8).digest()
-        self._chance = CounterRng(int.from_bytes(own, "little"))
+        self._rng = CounterRng(int.from_bytes(own, "little"))
         self._vocabulary = vocabulary
 
     def choose(self, logits: NDArray[np.float32], position: int, stamp: int) -> DraftedToken:
-        law = np.zeros(self._vocabulary)
-        law[: len(logits)] = self._shaping.law(logits)
-        token = self._chance.token(law, position)
-        return DraftedToken(token, float(law[token]), law, stamp)
+        distribution = np.zeros(self._vocabulary)
+        distribution[: len(logits)] = self._sampling.distribution(logits)
+        token = self._rng.token(distribution, position)
+        return DraftedToken(token, float(distribution[token]), distribution, stamp)
 
 
 @dataclass(slots=True, eq=False)
@@ -94,7 +98,8 @@ class DraftChain:
     """What may follow a line's text and the tokens `ahead` of it: at most `most` tokens.
 
     `goes_on` is asked before every further token, and knows what was chosen so far. A token that
-    was chosen stays: if what it is decided whether it stays, a draw would no longer have its law.
+    was chosen stays: if what it is decided whether it stays, a draw would no longer have its
+    distribution.
     """
 
     line: DraftSequence
@@ -111,10 +116,12 @@ class DraftChain:
 
     @property
     def tree(self) -> DraftTree:
-        """The chosen tokens as a draft; with their laws if they were drawn."""
+        """The chosen tokens as a draft; with their distributions if they were drawn."""
         tokens = [chosen.token for chosen in self.chosen]
-        laws = [chosen.law for chosen in self.chosen if chosen.law is not None]
-        return DraftTree.chain(tokens, laws or None)
+        distributions = [
+            chosen.distribution for chosen in self.chosen if chosen.distribution is not None
+        ]
+        return DraftTree.chain(tokens, distributions or None)
 
 
 def grow_chains(cache: DraftCache, chains: Sequence[DraftChain]) -> None:
@@ -144,7 +151,7 @@ class ConfidenceStop:
         return not chosen or chosen[-1].confidence >= self.least
 
 
-class ModelDrafter(BatchDrafter):
+class ModelDrafter(MethodDrafter):
     """Implements `Drafter`: one sequence of `DraftModelMethod`."""
 
     def __init__(self, method: DraftModelMethod, line: DraftSequence, choice: TokenChoice) -> None:
@@ -170,8 +177,9 @@ class DraftModelMethod(DraftCacheMethod):
     """Implements `SpeculativeMethod` (vanilla speculative decoding): chains of up to `most` tokens.
 
     The drafts are the likeliest tokens and go with `ExactMatch`; or, with `sample`, they are drawn
-    at the request's own temperature, keep their laws and go with `RejectionSampling`. A draft stops
-    after a token that the draft model gave less than `confidence`. `vocabulary` is the target's.
+    at the request's own temperature, keep their distributions and go with `RejectionSampling`. A
+    draft stops after a token that the draft model gave less than `confidence`. `vocabulary` is the
+    target's.
     """
 
     def __init__(
@@ -193,7 +201,7 @@ class DraftModelMethod(DraftCacheMethod):
         """The drafter of a new sequence; what it draws depends on the request only."""
         choice: TokenChoice = GreedyChoice()
         if self._sample:
-            choice = SampledChoice(request.shaping, request.seed, self._vocabulary)
+            choice = SampledChoice(request.sampling, request.seed, self._vocabulary)
         return ModelDrafter(self, self.cache.open(), choice)
 
     def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:

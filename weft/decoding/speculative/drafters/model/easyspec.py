@@ -1,4 +1,4 @@
-"""EasySpec as a method: one team of ranks drafts for all sequences of a target."""
+"""EasySpec (arXiv 2502.02493): neighbouring attentions of a draft model run at once, on ranks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
     UNKNOWN_REQUEST,
     BaseMethod,
-    BatchDrafter,
     Drafter,
     DraftRequest,
+    MethodDrafter,
     ProposalRequest,
     SpeculativeMethod,
 )
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from weft.decoding.network.network import Network
 
 
-class EasySpecDrafter(BatchDrafter):
+class EasySpecDrafter(MethodDrafter):
     """Implements `Drafter`: one sequence in a slot of the draft model's cache."""
 
     def __init__(self, method: EasySpecMethod, slot: int, context_tokens: int) -> None:
@@ -101,14 +101,6 @@ class EasySpecMethod(BaseMethod):
 
     def close(self) -> None:
         self._team.close()
-
-
-def _make(network: Network, options: Options) -> SpeculativeMethod:
-    most = whole(options, "num_speculative_tokens", 4, 1, MOST_NODES)
-    layout = _layout(network, options)
-    processes = switch(options, "processes", default=layout.ranks > 1)
-    team: DraftTeam = ProcessTeam(layout) if processes else InProcessTeam(layout)
-    return EasySpecMethod(team, most)
 
 
 _DTYPES: Final = {torch.float32: "float32", torch.bfloat16: "bfloat16"}

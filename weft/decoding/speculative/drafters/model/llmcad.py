@@ -1,4 +1,7 @@
-"""A small model writes until it is unsure, then a large one verifies (LLMCad, 2309.04255)."""
+"""LLMCad (arXiv 2309.04255): a small model grows a tree until it is unsure, the target verifies.
+
+The threshold adjusts itself, and the draft goes on meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,8 @@ _LEAST_PROBABILITY: Final = 1e-9
 
 
 class ConfidenceTree:
-    """Nodes by the probability of their whole path, up to `most`.
+    """A tree that grows where the draft model is surest: nodes by the probability of their whole
+    path, up to `most`.
 
     `seeds` are a chain that was drafted before. After each reading of the tree those `width` tokens
     are added, after whatever nodes, whose paths are likeliest, unless they are below `threshold`;

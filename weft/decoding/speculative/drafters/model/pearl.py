@@ -1,4 +1,7 @@
-"""PEARL's pace (arXiv 2408.11850): as many tokens a round as fill the time of the target's pass."""
+"""PEARL (arXiv 2408.11850): draft model and target at work at the same time.
+
+As many tokens a round as fill the time of the target's pass.
+"""
 
 from __future__ import annotations
 

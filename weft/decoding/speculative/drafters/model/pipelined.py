@@ -15,9 +15,9 @@ from typing import Final, Protocol
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
     UNKNOWN_REQUEST,
-    BatchDrafter,
     Drafter,
     DraftRequest,
+    MethodDrafter,
     ProposalRequest,
     SpeculativeMethod,
 )
@@ -34,7 +34,7 @@ from weft.decoding.speculative.drafters.model.draft_model import (
 )
 
 
-class PipelinedDrafter(BatchDrafter):
+class PipelinedDrafter(MethodDrafter):
     """Implements `Drafter`: one sequence of a pipelined method.
 
     `ahead` is expected to follow the text: what is being verified, then what was drafted
@@ -109,7 +109,8 @@ _MEMORY: Final = 8.0
 
 
 class AdaptiveGamma:
-    """The target's time over the draft's, rounded: neither then waits for the other.
+    """How many tokens are drafted during one pass of the target (PEARL, arXiv 2408.11850): the
+    target's time over the draft's, rounded: neither then waits for the other.
 
     At least 1, at most `longest`; `start` until both were measured. With `adaptive` off it stays
     there. `now` tells seconds.

@@ -17,9 +17,9 @@ from weft.decoding.speculative.acceptance import RejectionSampling
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
     UNKNOWN_REQUEST,
-    BatchDrafter,
     Drafter,
     DraftRequest,
+    MethodDrafter,
     ProposalRequest,
     SpeculativeMethod,
 )
@@ -75,7 +75,7 @@ class TreeSizes:
         return shapes.fastest(nodes, self.depth, self.draft_s, self.target_s)
 
 
-class SequoiaDrafter(BatchDrafter):
+class SequoiaDrafter(MethodDrafter):
     """Implements `Drafter`: one sequence of `SequoiaMethod`."""
 
     def __init__(
@@ -128,10 +128,10 @@ class SequoiaMethod(DraftCacheMethod):
 
     def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> Drafter:
         """The drafter of a new sequence; what it draws depends on the request only."""
-        greedy = request.shaping.greedy
+        greedy = request.sampling.greedy
         siblings: ChildChoice = TopChildren()
         if self._sample and not greedy:
-            siblings = ChildrenWithoutReplacement(request.shaping, request.seed, self._vocabulary)
+            siblings = ChildrenWithoutReplacement(request.sampling, request.seed, self._vocabulary)
         return SequoiaDrafter(self, self.cache.open(), siblings, greedy=greedy)
 
     def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:

@@ -235,7 +235,7 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     )
     most = min(sizes.nodes, MOST_NODES)
     nodes = whole(options, "num_speculative_tokens", most, 1, MOST_NODES)
-    ends = network.habits.end_ids
+    ends = network.generation.end_ids
     return PerSequenceMethod("lookahead", lambda: Lookahead(sizes, ends), nodes)
 
 

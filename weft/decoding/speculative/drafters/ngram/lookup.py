@@ -1,4 +1,4 @@
-"""Prompt lookup: what followed the same few tokens before, copied (n-gram speculation).
+"""Prompt lookup (n-gram speculation): copies what followed the same few tokens before.
 
 After prompt-lookup decoding by A. Saxena and the n-gram proposer of vLLM. A copy that runs into the
 end of the sequence goes on from its own beginning, so a text that repeats is drafted for as long

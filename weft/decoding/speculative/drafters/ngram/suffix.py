@@ -1,6 +1,8 @@
-"""SuffixDecoding (arXiv 2411.04975): counts of what followed every suffix, in a text and in others.
+"""SuffixDecoding (arXiv 2411.04975): counts of what followed every suffix, in this text and others.
 
-The counts say how likely a draft is, so its length follows from them.
+The counts say how likely a draft is, so its length follows from them. What sequences wrote is
+remembered for the next ones, unless `shared` is false: siblings of a program and runs of the same
+node write alike. It decides how fast they are, and no token.
 """
 
 from __future__ import annotations

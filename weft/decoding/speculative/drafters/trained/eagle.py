@@ -36,7 +36,10 @@ from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
 
 
 class DynamicTree:
-    """Grown level by level: of each level the `width` likeliest nodes get `width` children each."""
+    """EAGLE-2's dynamic tree (arXiv 2406.16858): grown where it is likely, cut to the best nodes.
+    Probabilities choose nodes only: acceptance takes them as chosen by a rule.
+
+    Grown level by level: of each level the `width` likeliest nodes get `width` children each."""
 
     def __init__(self, width: int) -> None:
         self._width = width

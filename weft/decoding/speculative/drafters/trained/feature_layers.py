@@ -17,7 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention, silu
 
 from weft.decoding.network.network import Network
 from weft.decoding.network.rotary import Rotary, Rotation, rotate
-from weft.decoding.speculative.drafter import BatchDrafter, SpeculativeMethod, TargetOutputs
+from weft.decoding.speculative.drafter import MethodDrafter, SpeculativeMethod, TargetOutputs
 from weft.decoding.speculative.trained_drafter import TrainedDrafter
 
 _ASIDE: Final = 0.1
@@ -293,7 +293,7 @@ class DraftVocabularyHead:
         return torch.nn.functional.linear(hidden.to(self._weight.dtype), self._weight, self._bias)
 
 
-class FeatureDrafter(BatchDrafter):
+class FeatureDrafter(MethodDrafter):
     """Implements `TargetObserver`: keeps what the layers `taps` showed until it is drafted from.
 
     While the target has not shown what it read, nothing is drafted. Positions count from the first

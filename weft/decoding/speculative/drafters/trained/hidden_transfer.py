@@ -28,7 +28,9 @@ from weft.decoding.speculative.trained_drafter import find
 
 
 class HiddenTransferMaps(nn.Module):  # type: ignore[misc]
-    """States [rows, width] to [rows, offsets, width]. It begins as the identity at every offset."""
+    """One linear map an offset: states [rows, width] to [rows, offsets, width]. It begins as the
+    identity at every offset.
+    """
 
     def __init__(self, offsets: int, width: int) -> None:
         super().__init__()

@@ -29,7 +29,9 @@ from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
 
 
 class LexicalPlaceholders(nn.Module):  # type: ignore[misc]
-    """`count` embeddings of the given width, and before each of `layers` a correction of `rank`.
+    """What placeholders read. The paper tunes the whole model; here only their rows are changed.
+
+    `count` embeddings of the given width, and before each of `layers` a correction of `rank`.
 
     It begins with the embedding of a token, `like` [width], at all of them, and no correction.
     """
@@ -112,7 +114,7 @@ class LexicalUnits(RowDrafter):
 
 
 def confident_tokens(logits: NDArray[np.float32], beta: float) -> list[int]:
-    """The likeliest tokens of laws [rows, vocabulary], up to the first that is not sure."""
+    """The likeliest tokens of logits [rows, vocabulary], up to the first that is not sure."""
     tokens = []
     for row in logits:
         scaled = np.exp(row.astype(np.float64) - float(row.max()))

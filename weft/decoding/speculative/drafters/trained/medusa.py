@@ -1,7 +1,4 @@
-"""Medusa's heads (arXiv 2401.10774): from one hidden state to states for the tokens further on.
-
-What reads those states is the model's own head. Knows no vocabulary.
-"""
+"""Medusa (arXiv 2401.10774): heads on the target's last hidden state guess several tokens."""
 
 from __future__ import annotations
 
@@ -22,8 +19,8 @@ from weft.decoding.speculative.draft import DraftProposal
 from weft.decoding.speculative.drafter import (
     UNKNOWN_REQUEST,
     BaseMethod,
-    BatchDrafter,
     DraftRequest,
+    MethodDrafter,
     ProposalRequest,
     SpeculativeMethod,
     TargetOutputs,
@@ -73,7 +70,7 @@ class MedusaHeads(torch.nn.Module):  # type: ignore[misc]
         return hidden + made
 
 
-class MedusaDrafter(BatchDrafter):
+class MedusaDrafter(MethodDrafter):
     """Implements `TargetObserver`: keeps the hidden state of the last token that was read."""
 
     def __init__(self, method: MedusaMethod) -> None:

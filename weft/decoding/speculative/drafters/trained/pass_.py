@@ -43,8 +43,9 @@ _OTHER_CHANCE = 0x9E3779B97F4A7C15
 @dataclass(frozen=True, slots=True)
 class PassOptions:
     """`below`: whether look-ahead tokens stand below the `last` node of a chain, or below `every`
-    one, which costs rows and saves the passes that only draft. `drawn`: drafts are drawn from
-    the look-ahead tokens' laws and tested by ratio, as in the paper; else the likeliest are taken.
+    one, which costs rows and saves the passes that only draft. `drawn`: drafts are drawn from the
+    look-ahead tokens' distributions and tested by ratio, as in the paper; else the likeliest are
+    taken.
     """
 
     below: Below = "last"
@@ -59,15 +60,18 @@ class PassDrafter(EmbeddingRowDrafter):
     def __init__(self, ahead: torch.Tensor, options: PassOptions, request: DraftRequest) -> None:
         super().__init__("pass", ahead)
         self._options = options
-        self._shaping = request.shaping if options.drawn else GREEDY
-        self._chance = CounterRng(request.seed ^ _OTHER_CHANCE)
+        self._sampling = request.sampling if options.drawn else GREEDY
+        self._rng = CounterRng(request.seed ^ _OTHER_CHANCE)
 
     def draft(
         self, logits: NDArray[np.float32], forced: int, most: int
     ) -> tuple[DraftTree, Sequence[int]]:
-        laws = [self._shaping.law(row) for row in logits[forced:][:most]]
-        tokens = [self._chance.token(law, self.tokens + at) for at, law in enumerate(laws)]
-        tree = DraftTree.chain(tokens, laws if self._options.drawn else None)
+        distributions = [self._sampling.distribution(row) for row in logits[forced:][:most]]
+        tokens = [
+            self._rng.token(distribution, self.tokens + at)
+            for at, distribution in enumerate(distributions)
+        ]
+        tree = DraftTree.chain(tokens, distributions if self._options.drawn else None)
         distances = len(self.embeddings)
         every = 0 if self._options.below == "last" else distances
         return tree, [every] * len(tree) + [distances]

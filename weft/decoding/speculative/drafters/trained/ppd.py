@@ -1,7 +1,8 @@
-"""PPD's dynamic sparse trees (arXiv 2405.18628): candidates and prompt tokens share one budget.
+"""Parallel prompt decoding (PPD, arXiv 2405.18628): trained prompt tokens below every candidate.
 
-Prompt tokens below the node that turns out to be the last accepted one decide how deep the next
-tree can be: that number is the state, and each state has a tree. Knows ranks, no tokens.
+In dynamic sparse trees candidates and prompt tokens share one budget. Prompt tokens below the node
+that turns out to be the last accepted one decide how deep the next tree can be: that number is the
+state, and each state has a tree.
 """
 
 from __future__ import annotations
