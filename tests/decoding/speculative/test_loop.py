@@ -12,7 +12,7 @@ from weft.decoding.speculative.drafter import (
     Drafter,
     PerSequenceMethod,
 )
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter
 from weft.decoding.speculative.drafters.ngram.suffix import SuffixDrafter, SuffixOptions
 from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop
 from weft.decoding.speculative.speculation import SpeculativeSequence
@@ -55,7 +55,7 @@ def test_any_draft_gives_the_text_of_none(
 ) -> None:
     limits = DecodeLimits(length, frozenset({4}))
     wanted = plain(shaping, seed, limits)
-    for drafter in (Wild(seed), Lookup(), SuffixDrafter(SuffixOptions(tree=True))):
+    for drafter in (Wild(seed), LookupDrafter(), SuffixDrafter(SuffixOptions(tree=True))):
         text, decoding, target = decoded(drafter, most, shaping, seed, limits)
         assert text == wanted
         assert decoding.done
@@ -97,7 +97,7 @@ def test_an_end_inside_a_draft_ends_the_text_there(most: int) -> None:
 
 
 def test_nothing_is_asked_for_a_text_of_nothing() -> None:
-    text, _, target = decoded(Lookup(), 3, SamplingParams(), 0, DecodeLimits(0))
+    text, _, target = decoded(LookupDrafter(), 3, SamplingParams(), 0, DecodeLimits(0))
     assert text == []
     assert target.passes == 0
 

@@ -139,9 +139,14 @@ def propose_each(asks: Sequence[ProposalRequest]) -> list[DraftProposal | BaseEx
 
 def _proposed(drafter: Drafter, most: int) -> DraftProposal | BaseException:
     try:
-        draft = drafter.propose(most)
+        return proposal_of(drafter, most)
     except Exception as error:  # noqa: BLE001 - told to who asked, who goes on without it
         return error
+
+
+def proposal_of(drafter: Drafter, most: int) -> DraftProposal:
+    """What a drafter that works for itself proposes. Raises: what it raises."""
+    draft = drafter.propose(most)
     return DraftProposal(draft, source=drafter.name) if isinstance(draft, DraftTree) else draft
 
 

@@ -20,7 +20,7 @@ from weft.decoding.speculative.drafter import DraftRequest, PerSequenceMethod
 from weft.decoding.speculative.drafters.auto.history import AcceptanceHistory
 from weft.decoding.speculative.drafters.auto.method import Arm, AutoMethod
 from weft.decoding.speculative.drafters.auto.sequence import SHARE, START
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter
 from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop
 from weft.decoding.speculative.pass_costs import PassCosts
 from weft.decoding.speculative.speculation import SpeculativeSequence
@@ -165,12 +165,12 @@ def test_nodes_that_differ_are_told_apart() -> None:
 @settings(max_examples=30)
 def test_the_text_is_that_of_plain_decoding(seed: int, shaping: SamplingParams) -> None:
     arms = [
-        Arm(PerSequenceMethod("lookup", Lookup, 8), free=True),
-        Arm(PerSequenceMethod("two", lambda: Lookup(2), 8), free=False),
+        Arm(PerSequenceMethod("lookup", LookupDrafter, 8), free=True),
+        Arm(PerSequenceMethod("two", lambda: LookupDrafter(2), 8), free=False),
     ]
     method = AutoMethod(arms, CPU, AcceptanceHistory(), clock=FakeClock())
     texts = []
-    for chosen in (method, PerSequenceMethod("plain", Lookup, 0)):
+    for chosen in (method, PerSequenceMethod("plain", LookupDrafter, 0)):
         target = ToyTarget(PROMPT, shaping)
         speculation = SpeculativeSequence(chosen, 5, DraftRequest(shaping))
         speculation.extend(PROMPT)
@@ -226,7 +226,7 @@ def test_a_curve_that_is_wrong_is_put_right_by_the_clock(slope: float) -> None:
         assert clock.now() < 0.83 * 0.03 * len(whole)
 
 
-class Broken(Lookup):
+class Broken(LookupDrafter):
     """Works once."""
 
     def propose(self, most: int) -> DraftTree:
@@ -238,7 +238,7 @@ class Broken(Lookup):
 
 
 def test_an_arm_that_fails_fails_its_row_only() -> None:
-    drafters = iter([Broken(), Lookup()])
+    drafters = iter([Broken(), LookupDrafter()])
     lookup = PerSequenceMethod("lookup", lambda: next(drafters), 8)
     choice = AutoMethod([Arm(lookup, free=True)], CPU, AcceptanceHistory(), clock=FakeClock())
     rows = [choice.begin(), choice.begin()]

@@ -9,7 +9,7 @@ from weft.core.errors import InputError
 from weft.decoding.network.network import Network
 from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.decoding.speculative.drafter import PerSequenceMethod
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter
 from weft.decoding.speculative.loop import DecodeLimits, decode_alone
 from weft.training.distillation import DistillationOptions, distil
 
@@ -28,7 +28,7 @@ def test_texts_are_what_the_target_writes_alone(
     writing = DistillationOptions(max_tokens=12, temperature=temperature, seed=4, rows=2)
     corpus = distil(network, PROMPTS, tmp_path / "c", writing)
     assert corpus is not None
-    plain = PerSequenceMethod("plain", Lookup, 0)
+    plain = PerSequenceMethod("plain", LookupDrafter, 0)
     for number, (prompt, text) in enumerate(zip(PROMPTS, corpus.texts, strict=True)):
         chance = CounterRng(4 * len(PROMPTS) + number)
         limits = DecodeLimits(12, network.generation.end_ids)

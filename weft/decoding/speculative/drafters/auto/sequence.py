@@ -9,7 +9,13 @@ from typing import Final
 import numpy as np
 
 from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
-from weft.decoding.speculative.drafter import Drafter, DraftRequest, TargetObserver, TargetOutputs
+from weft.decoding.speculative.drafter import (
+    Drafter,
+    DraftRequest,
+    TargetObserver,
+    TargetOutputs,
+    proposal_of,
+)
 from weft.decoding.speculative.drafters.auto.history import (
     DEPTHS,
     WARMTHS,
@@ -193,7 +199,7 @@ class AutoDrafter:
     def offered(self, name: str) -> DraftProposal:
         """What a free drafter proposes now."""
         if name not in self._fresh:
-            self._fresh[name] = _draft(self._free[name])
+            self._fresh[name] = proposal_of(self._free[name], DEPTHS)
         return self._fresh[name]
 
     def _begin(self, prompt: Sequence[int]) -> None:
@@ -216,14 +222,7 @@ class AutoDrafter:
             shadow.extend(token)
             drafter.extend((token,))
             if not shadow.following:
-                draft = _draft(drafter)
+                draft = proposal_of(drafter, DEPTHS)
                 shadow.follow(draft.tree)
                 if at == len(tokens):
                     self._fresh[name] = draft
-
-
-def _draft(drafter: Drafter) -> DraftProposal:
-    proposed = drafter.propose(DEPTHS)
-    if isinstance(proposed, DraftTree):
-        return DraftProposal(proposed, source=drafter.name)
-    return proposed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from weft.decoding.speculative.draft import DraftTree
 from weft.decoding.speculative.drafter import SpeculativeMethod
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter
 from weft.decoding.speculative.drafters.ngram.suffix import (
     RecordingSuffixDrafter,
     SharedTexts,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from weft.decoding.network.network import Network
 
 
-class Hybrid(RecordingSuffixDrafter):
+class HybridDrafter(RecordingSuffixDrafter):
     """Implements `Drafter`. What the copy would have got right is watched at every step.
 
     `memory`: how many steps the running mean of that remembers.
@@ -38,7 +38,7 @@ class Hybrid(RecordingSuffixDrafter):
         self,
         options: SuffixOptions,
         shared: SharedTexts | None,
-        lookup: Lookup,
+        lookup: LookupDrafter,
         memory: float = 8.0,
     ) -> None:
         super().__init__(options, shared)
@@ -76,7 +76,9 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:  # noqa: ARG
     most = whole(options, "num_speculative_tokens", 8, 1, MOST_NODES)
     sizes = SuffixOptions(depth=whole(options, "depth", 24, 2, 64))
     shared = shared_texts(options)
-    return SuffixMethod("hybrid", lambda: Hybrid(sizes, shared, Lookup()), most, shared)
+    return SuffixMethod(
+        "hybrid", lambda: HybridDrafter(sizes, shared, LookupDrafter()), most, shared
+    )
 
 
 PRESETS = (

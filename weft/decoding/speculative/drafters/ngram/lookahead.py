@@ -163,7 +163,7 @@ FEW = LookaheadOptions(window=4, ngram=4, guesses=3)
 """For processors, which read about ten tokens in the time of one: 11 + 9 rows beside the root."""
 
 
-class Lookahead:
+class LookaheadDrafter:
     """Implements `TargetObserver`. `ends` never stand in the window: after them all is one token.
 
     The window stays where it is however many tokens are accepted, like the authors' default.
@@ -236,7 +236,7 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     most = min(sizes.nodes, MOST_NODES)
     nodes = whole(options, "num_speculative_tokens", most, 1, MOST_NODES)
     ends = network.generation.end_ids
-    return PerSequenceMethod("lookahead", lambda: Lookahead(sizes, ends), nodes)
+    return PerSequenceMethod("lookahead", lambda: LookaheadDrafter(sizes, ends), nodes)
 
 
 PRESETS = (

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Which = Literal["first", "last"]
 
 
-class Lookup:
+class LookupDrafter:
     """Implements `Drafter`. The longest match of `longest` down to `shortest` tokens wins.
 
     Of several equally long ones the `which` occurrence is copied. An index of every n-gram, of one
@@ -72,7 +72,7 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:  # noqa: ARG
     longest = whole(options, "longest", 3, 1, 16)
     shortest = whole(options, "shortest", 1, 1, longest)
     which = _which(options)
-    return PerSequenceMethod("lookup", lambda: Lookup(longest, shortest, which), most)
+    return PerSequenceMethod("lookup", lambda: LookupDrafter(longest, shortest, which), most)
 
 
 def _which(options: Options) -> Literal["first", "last"]:

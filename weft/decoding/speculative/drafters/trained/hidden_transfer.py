@@ -61,7 +61,7 @@ class HiddenTransferOptions:
             raise ValueError(f"no tree is of {self}")
 
 
-class HiddenTransfer(RowDrafter):
+class HiddenTransferDrafter(RowDrafter):
     """Implements `TargetObserver`: a row enters the target's `layer` with a map of its node's state
     in the place of its own. The layers before run on these rows for nothing; no token sees them.
     """
@@ -105,7 +105,7 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     maps = HiddenTransferMaps(artefact.whole("offsets", 1, MOST_OFFSETS), network.width)
     artefact.fill(maps, network.embed([0]))
     return PerSequenceMethod(
-        "hidden_transfer", lambda: HiddenTransfer(maps, layer, sizes), sizes.nodes
+        "hidden_transfer", lambda: HiddenTransferDrafter(maps, layer, sizes), sizes.nodes
     )
 
 

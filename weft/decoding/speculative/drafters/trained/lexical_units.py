@@ -76,7 +76,7 @@ class LexicalUnitOptions:
             raise ValueError(f"beta {self.beta} is no probability")
 
 
-class LexicalUnits(RowDrafter):
+class LexicalUnitDrafter(RowDrafter):
     """Implements `TargetObserver`: the tokens that placeholders are sure of, as a chain."""
 
     def __init__(
@@ -140,7 +140,7 @@ def _units(
     placeholders = loaded(find(KIND, network, text(options, "model")), network)
     most = whole(options, "num_speculative_tokens", placeholders.count, 1, placeholders.count)
     return PerSequenceMethod(
-        name, lambda: LexicalUnits(name, placeholders, settings), most, acceptor
+        name, lambda: LexicalUnitDrafter(name, placeholders, settings), most, acceptor
     )
 
 

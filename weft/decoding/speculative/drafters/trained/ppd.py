@@ -123,7 +123,7 @@ def _in_the_long_run(states: Sequence[PromptTree]) -> float:
     return float(weights @ [laid.expected for laid in states])
 
 
-class PromptTokens(EmbeddingRowDrafter):
+class PromptTokenDrafter(EmbeddingRowDrafter):
     """Implements `TargetObserver`: the likeliest tokens at the prompt tokens fill the tree of the
     step, whose candidates have prompt tokens of their own below them.
 
@@ -171,7 +171,7 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     trees = best_trees(accuracy, budget)
     largest = max(len(state.tree) for state in trees.states)
     most = whole(options, "num_speculative_tokens", max(largest, 1), 1, _MOST_ROWS)
-    return PerSequenceMethod("ppd", lambda: PromptTokens(prompts, trees), most)
+    return PerSequenceMethod("ppd", lambda: PromptTokenDrafter(prompts, trees), most)
 
 
 PRESETS = (
