@@ -168,7 +168,10 @@ def drawn_from(
         visits = canvas.visits[slots] + (canvas.step if fresh else 0)
         at = (slots - canvas.first) + visits * _VISIT
         ids = np.array(
-            [chance.token(shaping.law(row), int(n)) for row, n in zip(logits, at, strict=True)],
+            [
+                chance.token(shaping.distribution(row), int(n))
+                for row, n in zip(logits, at, strict=True)
+            ],
             dtype=np.int64,
         )
     logp = log_probabilities(logits)

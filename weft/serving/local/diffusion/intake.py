@@ -167,7 +167,9 @@ class DiffusionIntake:
         most = min(given(request.sampling.max_tokens, self._options.default_max_tokens), room)
         decoder = self._decoders.decoder(request.decode)
         form = self._forms.form(request, most)
-        shaping = shaping_of(request.sampling, self._model.network.habits, DIFFUSION_TEMPERATURE)
+        shaping = shaping_of(
+            request.sampling, self._model.network.generation, DIFFUSION_TEMPERATURE
+        )
         return DiffusionRow(
             ticket,
             prompt,
@@ -214,7 +216,7 @@ class DiffusionIntake:
         sampling = request.sampling
         ends = frozenset() if request.extra.get("ignore_eos") else self._traits.end_ids
         traits = replace(self._traits, end_ids=ends | frozenset(sampling.stop_token_ids))
-        shaping = shaping_of(sampling, self._model.network.habits, DIFFUSION_TEMPERATURE)
+        shaping = shaping_of(sampling, self._model.network.generation, DIFFUSION_TEMPERATURE)
         chance = CounterRng(seed_of(sampling))
         slots = self._options.canvas_tokens
         length = min(most, piece(slots, len(prompt), traits.block))
