@@ -29,8 +29,8 @@ from weft.decoding.diffusion.guard.control_tokens import ForeignSpan, forged, re
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng
 from weft.serving.weights import locate
 

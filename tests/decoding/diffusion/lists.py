@@ -15,8 +15,8 @@ from weft.decoding.diffusion.oracle.adapter import OracleAdapter
 from weft.decoding.diffusion.oracle.language import ListQuestion
 from weft.decoding.diffusion.oracle.languages import language_of, random_question, valid
 from weft.decoding.diffusion.ports import CommitPolicy, DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng, SamplingParams
 
 SAMPLED = SamplingParams(1.0)

@@ -1,10 +1,8 @@
-"""All presets by name. Reads a preset's module only when it is asked for."""
+"""All decoders by name, as people write them. Reads their table when one is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from difflib import get_close_matches
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from weft.core.errors import SpecError
@@ -17,33 +15,26 @@ if TYPE_CHECKING:
     from weft.decoding.diffusion.preset import DiffusionPreset, Options
 
 
-_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
-    "ordered": ("sequential", "llada", "random", "dilated"),
-    "dream": ("dream_origin", "dream_maskgit", "dream_margin", "dream_entropy", "dimple"),
-    "certain": ("threshold", "factor", "entropy_threshold", "entropy_bound"),
-    "remembering": ("klass", "hierarchy", "credit", "smooth"),
-    "reopening": ("wino", "rcr", "remdm"),
-    "editing": ("llada2", "llada21_quality", "llada21_speed", "llada22"),
-    "lengths": ("adablock", "daedal", "slowfast"),
-    "cached": ("fastdllm_prefix", "fastdllm_dual", "freecache", "delayed", "interval", "vicinity"),
-    "blocks": ("sdar", "fastdllm_v2"),
-    "supervised": ("flashdlm",),
-    "trained": ("learn2pd", "dparallel"),
-    "speculating": ("self_speculative",),
-    "uniform": ("uniform_state",),
-    "adaptive": ("adaptive",),
-}
-NAMES: Final = tuple(name for names in _MODULES.values() for name in names)
-"""Each stands in the tuple `PRESETS` of a module of `presets`."""
+NAMES: Final = (
+    *("sequential", "llada", "random", "dilated"),
+    *("dream_origin", "dream_maskgit", "dream_margin", "dream_entropy", "dimple"),
+    *("threshold", "factor", "entropy_threshold", "entropy_bound"),
+    *("klass", "hierarchy", "credit", "smooth", "wino", "rcr", "remdm"),
+    *("llada2", "llada21_quality", "llada21_speed", "llada22"),
+    *("adablock", "daedal", "slowfast"),
+    *("fastdllm_prefix", "fastdllm_dual", "freecache", "delayed", "interval", "vicinity"),
+    *("sdar", "fastdllm_v2", "flashdlm", "learn2pd", "dparallel"),
+    *("self_speculative", "uniform_state", "adaptive"),
+)
+"""Each is a row of a module of `presets`."""
 
 
 def preset(name: str) -> DiffusionPreset:
     """Raises: `SpecError` for a name that is none, with those that there are."""
-    for module, names in _MODULES.items():
-        if name in names:
-            found = import_module(f"weft.decoding.diffusion.presets.{module}")
-            presets: tuple[DiffusionPreset, ...] = found.PRESETS
-            return next(one for one in presets if one.name == name)
+    if name in NAMES:
+        from weft.decoding.diffusion.presets import composed, standard
+
+        return next(one for one in (*standard.PRESETS, *composed.PRESETS) if one.name == name)
     close = get_close_matches(name, NAMES, 1)
     meant = f"did you mean {close[0]!r}? " if close else ""
     raise SpecError(
@@ -52,7 +43,7 @@ def preset(name: str) -> DiffusionPreset:
 
 
 def decoder_config(name: str, traits: ModelTraits, options: Options) -> DecoderConfig:
-    """The plugs of a preset. Raises: `SpecError`, and what `DiffusionPreset.make` raises."""
+    """What a preset is made of. Raises: `SpecError`, and what `DiffusionPreset.make` raises."""
     chosen = preset(name)
     for option in options:
         if option not in chosen.options:

@@ -15,6 +15,9 @@ from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
 from weft.decoding.sampling import CounterRng, SamplingParams, TokenRng
 
 _VISIT: Final = 1 << 32
+SLACK: Final = 1e-6
+"""Probabilities from float32 logits differ by less where they are equal: one half may read
+0.49999997 on one machine and 0.5 on the next."""
 OF_POLICIES: Final = 1 << 63
 """The first position of `SampledTokens.chance` that no slot uses; there are as many more."""
 
@@ -60,6 +63,12 @@ class Stats:
     def rows(self, slots: Slots) -> NDArray[np.intp]:
         """Where `slots`, which are all here, stand."""
         return np.searchsorted(self.slots, slots)
+
+
+def reaches(values: NDArray[np.float64], threshold: float) -> Bits:
+    """Where `values` are at least the threshold, within rounding."""
+    reached: Bits = values >= threshold - SLACK
+    return reached
 
 
 def log_probabilities(logits: NDArray[np.float32]) -> NDArray[np.float32]:

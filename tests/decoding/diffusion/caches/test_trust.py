@@ -28,7 +28,7 @@ from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.denoising import written
 from weft.decoding.diffusion.ports import CachePolicy, DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.schedules import FixedBlocks
 from weft.decoding.sampling import CounterRng
 
 BLOCKS = ModelTraits(10, MASK, frozenset({8}), attention="block_causal", block=4)

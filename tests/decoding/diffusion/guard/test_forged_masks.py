@@ -22,8 +22,8 @@ from weft.decoding.diffusion.guard.control_tokens import (
     spelled_out,
 )
 from weft.decoding.diffusion.ports import DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng
 
 IDS = st.integers(0, TRAITS.vocabulary - 1)

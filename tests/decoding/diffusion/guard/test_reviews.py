@@ -12,8 +12,8 @@ from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, den
 from weft.decoding.diffusion.guard.moderation import ModerationGuard, ModerationRecord, RefusalProbe
 from weft.decoding.diffusion.guard.priors import PriorLimits, literals, words_in
 from weft.decoding.diffusion.ports import DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng
 
 

@@ -33,7 +33,7 @@ from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
 from weft.decoding.sampling import CounterRng

@@ -43,7 +43,7 @@ from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.ports import CachePolicy, CommitPolicy, DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.schedules import FixedBlocks
 from weft.decoding.network.network import Network
 from weft.decoding.sampling import CounterRng
 

@@ -13,8 +13,8 @@ from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.policies.fixed_pace import EveryStep, FixedPacePolicy
 from weft.decoding.diffusion.policies.self_speculative import SelfSpeculativePolicy
 from weft.decoding.diffusion.ports import CachePolicy, CommitPolicy, DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng, SamplingParams
 
 CASES: dict[str, tuple[ModelTraits, CachePolicy]] = {

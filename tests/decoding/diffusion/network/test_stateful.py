@@ -25,8 +25,8 @@ from weft.decoding.diffusion.policies.history import CreditPolicy, KlassPolicy, 
 from weft.decoding.diffusion.policies.remasking import RunningConfidencePolicy, WinoPolicy
 from weft.decoding.diffusion.policies.uniform_state import UniformStatePolicy
 from weft.decoding.diffusion.ports import CachePolicy, CommitPolicy, DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng, SamplingParams
 
 POLICIES: tuple[CommitPolicy, ...] = (

@@ -31,9 +31,8 @@ from weft.decoding.diffusion.policies.remasking import (
 from weft.decoding.diffusion.policies.self_speculative import SelfSpeculativePolicy
 from weft.decoding.diffusion.policies.uniform_state import UniformStatePolicy
 from weft.decoding.diffusion.ports import CommitPolicy, DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.schedules.moving import AdaBlock, Daedal, SlowFast
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import AdaBlock, Daedal, FixedBlocks, SlowFast
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng, SamplingParams
 
 POLICIES: tuple[CommitPolicy, ...] = (
@@ -46,9 +45,9 @@ POLICIES: tuple[CommitPolicy, ...] = (
     WinoPolicy(),
     WinoPolicy(draft=0.0, verify=1.0),
     RunningConfidencePolicy(),
-    RunningConfidencePolicy(step=3),
+    RunningConfidencePolicy(count=3),
     RemdmPolicy(rate=1.0, budget=100),
-    RemdmPolicy(step=2, rate=1.0, budget=3),
+    RemdmPolicy(count=2, rate=1.0, budget=3),
     TokenEditPolicy(0.7, 0.5),
     TokenEditPolicy(0.5, 0.0),
     TokenEditPolicy(0.5, None),

@@ -20,8 +20,8 @@ from weft.decoding.diffusion.oracle.languages import LANGUAGES, random_question,
 from weft.decoding.diffusion.policies import learn2pd
 from weft.decoding.diffusion.policies.learn2pd import FinalityFilter, Learn2pdPolicy
 from weft.decoding.diffusion.ports import DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import EndOfTextStop
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import EndOfTextStop
 
 DIGEST = "a" * 64
 TRAITS = ModelTraits(189, 3, frozenset({1}), digest=DIGEST)

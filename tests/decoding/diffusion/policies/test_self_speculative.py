@@ -18,8 +18,8 @@ from weft.decoding.diffusion.policies.ranking import Score
 from weft.decoding.diffusion.policies.self_speculative import SelfSpeculativePolicy
 from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng, SamplingParams
 
 END, MASK = 8, 9

@@ -23,10 +23,9 @@ from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.language import read_question
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.ports import BlockSchedule, DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.schedules.moving import AdaBlock, Daedal, SlowFast
+from weft.decoding.diffusion.schedules import AdaBlock, Daedal, FixedBlocks, SlowFast
 from weft.decoding.diffusion.stats import Stats
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng
 
 BLOCKS = ModelTraits(10, MASK, frozenset({END}), attention="block_causal", block=4)

@@ -20,8 +20,8 @@ from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.policies.editing import TokenEditPolicy
 from weft.decoding.diffusion.policies.fixed_pace import FixedPacePolicy as FixedPolicy
 from weft.decoding.diffusion.ports import DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import EndOfTextStop, FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import EndOfTextStop, FirstTerminator
 from weft.decoding.sampling import CounterRng
 
 PLUGS = DecoderConfig(ThresholdPolicy(0.0), FixedBlocks(), NoCache(), FirstTerminator())

@@ -18,8 +18,8 @@ from weft.decoding.diffusion.denoising import DenoisingRow, denoised
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.diffusion.structure.compiler import StructureCompiler
 from weft.decoding.diffusion.structure.filling import StructureFiller
 from weft.decoding.sampling import CounterRng, SamplingParams

@@ -11,7 +11,7 @@ from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.tracking import NEVER, CachedSlots, front, reach
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.diffusion.ports import CacheFeed
+from weft.decoding.diffusion.ports import CacheFeed, CachePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +155,8 @@ class BlockCausalSession:
         """Slots before `begin` are read as what stands before the window."""
         self.keys.read(canvas, slots, whole=whole)
         self.settled[slots] = slots < begin
+
+
+def exact_cache(traits: ModelTraits) -> CachePolicy:
+    """The best one that changes no prediction: none, where all slots see each other."""
+    return NoCache() if traits.attention == "full" else BlockCausalCache(joined=True)

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.policies.confidence import SLACK, reaches
 from weft.decoding.diffusion.policies.ranking import Rows, ranked
 from weft.decoding.diffusion.policies.remasking import shadow_probabilities
 from weft.decoding.diffusion.ports import Need
-from weft.decoding.diffusion.stats import SampledTokens, Stats
+from weft.decoding.diffusion.stats import SLACK, SampledTokens, Stats, reaches
 
 
 def variation_bounds(

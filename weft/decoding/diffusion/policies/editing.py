@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.action import NOTHING, Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.diffusion.policies.confidence import reaches
 from weft.decoding.diffusion.policies.ranking import surest
 from weft.decoding.diffusion.ports import Need
-from weft.decoding.diffusion.stats import SampledTokens, Stats
+from weft.decoding.diffusion.stats import SampledTokens, Stats, reaches
 
 
 @dataclass(frozen=True, slots=True)

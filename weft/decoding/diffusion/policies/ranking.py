@@ -1,14 +1,17 @@
-"""Orders of open slots, and the writing of some of them. Knows no rule for how many."""
+"""Orders of open slots, and the frame of policies that are a rule for which of them are written."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from abc import ABC, abstractmethod
+from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.decoding.diffusion.action import Action, SlotTokens
-from weft.decoding.diffusion.canvas import Bits
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.canvas import Bits, Canvas
+from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import OF_POLICIES, SampledTokens, Stats
 from weft.decoding.sampling import TokenRng
 
@@ -21,6 +24,25 @@ not drawn from the model's law even one slot at a time."""
 
 _STEPS: Final = 2.0**20
 Rows = NDArray[np.intp]
+
+
+class CommitRule(ABC):
+    """Implements `CommitPolicy` and `CommitSession`: a rule that remembers nothing."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Self:
+        return self
+
+    def most_forwards(self, slots: int) -> int:
+        return slots
+
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
+        return commit(stats, drawn, self.rows(stats, drawn, canvas))
+
+    @abstractmethod
+    def rows(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Rows | Bits:
+        """Rows of `stats` that are written, one at least."""
 
 
 def score_of(score: Score, stats: Stats, drawn: SampledTokens) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from weft.decoding.diffusion.policies.ranking import Score, ranked, score_of
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.query import Query
 from weft.decoding.diffusion.stats import ProbeAnswer, SampledTokens, Stats
-from weft.decoding.diffusion.stops.terminators import decided_ends
+from weft.decoding.diffusion.stops import decided_ends
 
 Step = tuple[int, int]
 """A slot and its token."""

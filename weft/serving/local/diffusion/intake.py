@@ -23,7 +23,7 @@ from weft.decoding.diffusion.ports import (
     OutputGuard,
     ScheduleSession,
 )
-from weft.decoding.diffusion.schedules.fixed_blocks import fill_of
+from weft.decoding.diffusion.schedules import fill_of
 from weft.decoding.diffusion.stats import Stats
 from weft.decoding.diffusion.structure.compiler import StructureCompiler
 from weft.decoding.diffusion.structure.filling import StructureFiller

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from weft.core.errors import CapabilityError, InputError
 from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
+from weft.decoding.diffusion.caches.exact import exact_cache
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
 from weft.decoding.diffusion.models.loading import load
@@ -24,10 +25,9 @@ from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.languages import LANGUAGES
 from weft.decoding.diffusion.policies.fixed_pace import EveryStep, FixedPacePolicy
 from weft.decoding.diffusion.ports import CommitPolicy, DecoderConfig
-from weft.decoding.diffusion.presets.usual import exact_cache
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks as Blocks
-from weft.decoding.diffusion.schedules.fixed_blocks import fill_of
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks as Blocks
+from weft.decoding.diffusion.schedules import fill_of
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.network.options import NetworkOptions
 from weft.decoding.sampling import CounterRng
 from weft.training.diffusion.block.documents import random_document

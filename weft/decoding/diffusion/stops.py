@@ -1,7 +1,4 @@
-"""A text is over at its first terminator, once all before it is decided.
-
-Knows no probabilities.
-"""
+"""When a text has ended before its canvas is full."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ import numpy as np
 
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.policies.confidence import reaches
-from weft.decoding.diffusion.stats import Stats
+from weft.decoding.diffusion.stats import Stats, reaches
 
 
 @dataclass(frozen=True, slots=True)
