@@ -1,6 +1,6 @@
 """The text of one request while it is written in any order: which slots are whose, and decided.
 
-Knows no model: what an undecided slot holds is for who reads the canvas.
+What an undecided slot holds, a mask or noise, matters to the model alone.
 """
 
 from __future__ import annotations

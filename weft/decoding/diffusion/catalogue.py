@@ -1,4 +1,4 @@
-"""All decoders by name, as people write them. Reads their table when one is asked for."""
+"""All decoders by name, as people write them. Reads their table when one of them is asked for."""
 
 from __future__ import annotations
 

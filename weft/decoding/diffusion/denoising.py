@@ -1,4 +1,8 @@
-"""What the writing of one text took."""
+"""One text on its way from masks to tokens, and the loop that carries the queries of all rows.
+
+A row is a state machine that asks for passes and takes answers: it predicts, proposes, filters,
+writes, and goes on to the next block. Rows share passes and nothing else.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which columns of a cache hold keys of the text that is there now. Knows no keys.
-
-A row of the cache outlives its text: what was left in it must not be seen by the next one.
-"""
+"""A network in this process as a diffusion model: canvases in, aligned logits out."""
 
 from __future__ import annotations
 
@@ -144,7 +141,6 @@ class NetworkAdapter:
         return [self._shown(readings[slot].logits) for slot in slots]
 
     def forget(self, row: int) -> None:
-        """See `ModelAdapter`."""
         self._held.forget(row)
 
     def _check(self, query: Query) -> None:

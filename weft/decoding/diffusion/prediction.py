@@ -1,7 +1,4 @@
-"""What the model is asked about one canvas before something is proposed, and what comes of that.
-
-Knows no model, and not what is done with a prediction.
-"""
+"""What the model is asked about one canvas before something is proposed, and what comes of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of an answer is written when."""
+"""Which part of an answer is written when: blocks of one size, or as far as predictions reach."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ class FixedBlocks:
             raise ValueError(f"blocks of {self.size} slots")
 
     def begin(self, _canvas: Canvas, traits: ModelTraits) -> FixedBlocksSession:
-        """See `BlockSchedule`."""
         own = traits.block
         # a block that sees itself whole is not written across its border
         size = self.size if not own or (self.size and own % self.size == 0) else own
@@ -42,17 +41,15 @@ class FixedBlocks:
 
 
 class FixedBlocksSession:
-    """Implements `Blocks`."""
+    """Implements `ScheduleSession`."""
 
     def __init__(self, size: int, aligned: bool, fill: int) -> None:
         self._size, self._aligned, self._fill = size, aligned, fill
 
     def first(self, canvas: Canvas) -> range:
-        """See `Blocks`."""
         return self.at(canvas, canvas.first)
 
     def following(self, canvas: Canvas, _stats: Stats | None) -> range:
-        """See `Blocks`."""
         return self.at(canvas, canvas.window.stop)
 
     def at(self, canvas: Canvas, start: int) -> range:
@@ -97,7 +94,6 @@ class AdaBlock:
     beyond: bool = False
 
     def begin(self, canvas: Canvas, traits: ModelTraits) -> _AdaBlockSession:
-        """See `BlockSchedule`."""
         return _AdaBlockSession(self, FixedBlocks(self.size).begin(canvas, traits))
 
 
@@ -107,15 +103,12 @@ class _AdaBlockSession:
         self._delimiters = np.array(sorted(settings.delimiters), dtype=np.int64)
 
     def first(self, canvas: Canvas) -> range:
-        """See `Blocks`."""
         return self._blocks.first(canvas)
 
     def following(self, canvas: Canvas, stats: Stats | None) -> range:
-        """See `Blocks`."""
         return self._blocks.following(canvas, stats)
 
     def moved(self, canvas: Canvas, stats: Stats) -> range:
-        """See `Moving`."""
         window = canvas.window
         if canvas.step_in_block:
             return window
@@ -148,7 +141,6 @@ class Daedal:
     beyond: bool = True
 
     def begin(self, canvas: Canvas, traits: ModelTraits) -> _DaedalSession:
-        """See `BlockSchedule`."""
         if not canvas.frozen[canvas.first + self.start :].any():
             canvas.trim(min(canvas.length, canvas.first + self.start))
         blocks = FixedBlocks(self.size).begin(canvas, traits)
@@ -161,17 +153,15 @@ class _DaedalSession:
         self._long_enough = False
 
     def first(self, canvas: Canvas) -> range:
-        """See `Blocks`."""
         return self._blocks.first(canvas)
 
     def following(self, canvas: Canvas, stats: Stats | None) -> range:
-        """See `Blocks`. A full answer does not grow: its end was in sight."""
+        """See `ScheduleSession`. A full answer does not grow: its end was in sight."""
         if canvas.window.stop >= canvas.length:
             return range(canvas.length, canvas.length)
         return self._blocks.following(canvas, stats)
 
     def moved(self, canvas: Canvas, stats: Stats) -> range:
-        """See `Moving`."""
         rules, window = self._settings, canvas.window
         ends = self._ends(canvas, stats)
         if not self._long_enough:
@@ -223,7 +213,6 @@ class SlowFast:
             raise ValueError(f"no exploring with {self}")
 
     def begin(self, _canvas: Canvas, traits: ModelTraits) -> _SlowFastSession:
-        """See `BlockSchedule`."""
         return _SlowFastSession(self, traits.block)
 
 
@@ -234,15 +223,12 @@ class _SlowFastSession:
         self._fast = False
 
     def first(self, canvas: Canvas) -> range:
-        """See `Blocks`."""
         return self._from(canvas, canvas.first)
 
     def following(self, canvas: Canvas, _stats: Stats | None) -> range:
-        """See `Blocks`."""
         return self._from(canvas, canvas.window.stop)
 
     def moved(self, canvas: Canvas, stats: Stats) -> range:
-        """See `Moving`."""
         rules, window = self._settings, canvas.window
         if self._fast or not stats.open.any():
             return window

@@ -1,6 +1,7 @@
-"""A query as the span of a network: what is read where, and who sees whom.
+"""A query as spans of a network: what is read where, who sees whom, long texts in pieces.
 
-Knows the model's traits; knows no weights.
+The mask of a pass grows with the square of what is read in it, so what sees nothing later is read
+piece by piece.
 """
 
 from __future__ import annotations

@@ -24,19 +24,17 @@ class FirstTerminator:
     beyond: bool = False
 
     def begin(self, _canvas: Canvas, traits: ModelTraits) -> FirstTerminatorSession:
-        """See `StopPolicy`."""
         return FirstTerminatorSession(traits, self.trims)
 
 
 class FirstTerminatorSession:
-    """Implements `Stopping`."""
+    """Implements `StopSession`."""
 
     def __init__(self, traits: ModelTraits, trims: bool) -> None:
         self._ends = np.array(sorted(traits.end_ids), dtype=np.int64)
         self._trims = trims
 
     def ended(self, canvas: Canvas, _stats: Stats) -> int | None:
-        """See `Stopping`."""
         ends = decided_ends(canvas, self._ends)
         if not len(ends):
             return None
@@ -71,7 +69,6 @@ class EndOfTextStop:
             raise ValueError(f"sure at {self.sure}")
 
     def begin(self, _canvas: Canvas, traits: ModelTraits) -> _EndOfTextSession:
-        """See `StopPolicy`."""
         return _EndOfTextSession(traits, self.sure)
 
 
@@ -82,7 +79,6 @@ class _EndOfTextSession:
         self._sure = sure
 
     def ended(self, canvas: Canvas, stats: Stats) -> int | None:
-        """See `Stopping`."""
         end = self._contiguous.ended(canvas, stats)
         if end is None:
             sure = stats.slots[stats.open & reaches(stats.p_end, self._sure)]

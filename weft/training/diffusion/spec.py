@@ -1,7 +1,4 @@
-"""What is asked of a training of diffusion models, what comes of it, and the folder it works in.
-
-Knows no kind of training.
-"""
+"""Trainings of diffusion models by name: the job, its result, and the folder it works in."""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ from math import log
 import numpy as np
 import pytest
 
-from weft.decoding.diffusion.oracle import closed_forms, measures
+from tests.decoding.diffusion.oracle import measures
+from weft.decoding.diffusion.oracle import closed_forms
 from weft.decoding.diffusion.oracle.language import ListQuestion
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, random_question
 

@@ -12,8 +12,9 @@ from math import sqrt
 import pytest
 
 from tests.decoding.diffusion.lists import SAMPLED, answered, whole_answer
-from weft.decoding.diffusion.oracle import closed_forms, measures
-from weft.decoding.diffusion.oracle.measures import answer_index, uniformity
+from tests.decoding.diffusion.oracle import measures
+from tests.decoding.diffusion.oracle.measures import answer_index, uniformity
+from weft.decoding.diffusion.oracle import closed_forms
 from weft.decoding.diffusion.policies.confidence import (
     EntropyBoundPolicy,
     FactorPolicy,

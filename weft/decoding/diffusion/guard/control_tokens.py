@@ -1,6 +1,7 @@
-"""Which tokens of a prompt somebody else wrote, and that none of them is a control token.
+"""Control tokens in foreign text: ids in a prompt, and spellings that only look like one.
 
-Knows ids. A mask in a prompt is never a slot of the answer (`Canvas`): this is the second wall.
+A mask in a prompt is never a slot of the answer (`Canvas`): this is the second wall. What is
+tokenised is the text as it came; a tokenizer that normalises makes a token of a look-alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A model folder's JSON files, read with bounds: each value is checked where it is taken.
-
-Knows no model: which keys there are is for who asks.
-"""
+"""A model folder's JSON files, read with bounds: each value is checked where it is taken."""
 
 from __future__ import annotations
 

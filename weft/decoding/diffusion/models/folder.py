@@ -1,4 +1,4 @@
-"""Whether a folder holds a diffusion model, and whose tokenizer it uses. Knows no torch."""
+"""What a model folder says without its weights: family, tokenizer, special tokens, traits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a step that writes slots independently costs, in closed form, if predictions are true.
 
-`correlation` is what is lost (total correlation, ParallelBench, arXiv 2510.04767); `one_step` and
-`random_order` are how often the answer is valid all the same. Knows no tables of answers.
+`correlation` is what is lost (total correlation, ParallelBench, arXiv 2510.04767); `one_step` is
+how often the answer is valid all the same.
 """
 
 from __future__ import annotations

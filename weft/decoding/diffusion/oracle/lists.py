@@ -1,7 +1,7 @@
 """The list operations of ParallelBench (arXiv 2510.04767), from their definitions.
 
 The items of a question are distinct. `shuffle` takes the unchanged list for an answer too: all n!
-orders are equally likely. Knows no canvas.
+orders are equally likely.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The tokens of the list languages: one id for each operation, index, bracket, name and word.
 
-Shared by the oracle and by the trained list model. Knows no rules: which answers are valid is
-`languages`.
+Shared by the oracle and by the trained list model.
 """
 
 from __future__ import annotations

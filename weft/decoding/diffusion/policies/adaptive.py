@@ -1,6 +1,7 @@
-"""How much writing slots together may differ from writing them one by one.
+"""Together what provably hardly depends on each other, the rest one by one, and a look back.
 
-Knows predictions only. What it proves, it proves for a model whose predictions fit together.
+What it may do follows from the predictions at hand; what it proves, it proves for a model whose
+predictions fit together.
 """
 
 from __future__ import annotations

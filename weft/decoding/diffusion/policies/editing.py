@@ -1,7 +1,4 @@
-"""Write, and overwrite what was written when the model changes its mind (token editing).
-
-Knows no control tokens: slots are neither inserted nor deleted.
-"""
+"""Policies that overwrite what was written when the model changes its mind (LLaDA2.1, LLaDA2.2)."""
 
 from __future__ import annotations
 
@@ -81,8 +78,8 @@ class _TokenEditSession:
 class IndelPolicy:
     """Editing with insertion and deletion (LLaDA2.2), for models with such control tokens.
 
-    Open slots are written as in `TokenEdit`. Of a written slot the likeliest token decides, where
-    its probability reaches `edit`: `keep` or the token itself leaves it, `delete` takes the slot
+    Open slots are written as in `TokenEditPolicy`. Of a written slot the likeliest token decides,
+    where its probability reaches `edit`: `keep` or the token itself leaves it, `delete` takes it
     out, `insert` opens one before it, any other token replaces it. The window keeps its length: it
     is filled up with open slots, and an insert needs an open slot or an end token at its end.
     Windows with literals are not shifted. Control tokens are never written.

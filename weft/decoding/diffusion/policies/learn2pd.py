@@ -1,6 +1,6 @@
-"""Which slots of a block are final, guessed from how sure the model is of each: a tiny network.
+"""Learn2PD (arXiv 2509.25188): a trained filter says which predictions of a block are final.
 
-Computed in numpy. Knows neither canvas nor model, but for which one it was trained.
+A tiny network from confidences to verdicts, computed in numpy, for the one model it was trained on.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Draft a window from one pass, and verify one-by-one writing of it in one batched pass.
 
-Knows no second model: draft and verdict are the same predictions, of canvases written further.
+Draft and verdict are predictions of the same model, of canvases written further.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class SelfSpeculativePolicy:
     next draft begins there.
 
     Lossless: with an exact cache and an order that looks at predictions only, the text is that of
-    `Fixed(Every(1), order)` with the same chance, token by token, at any temperature, because a
-    slot draws with the same number in every canvas. A batched pass counts as one forward; it
-    reads up to `rows` times the tokens, which `Counters.tokens` tells.
+    `FixedPacePolicy(EveryStep(1), order)` with the same chance, token by token, at any temperature,
+    because a slot draws with the same number in every canvas. A batched pass counts as one forward;
+    it reads up to `rows` times the tokens, which `DenoisingCounters.tokens` tells.
     """
 
     order: Score = "leftmost"
@@ -68,7 +68,7 @@ class _SelfSpeculativeSession:
         return self._go_on(stats, drawn, canvas)
 
     def looked(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
-        """See `Looking`: which drafted steps are those of one-by-one writing."""
+        """Which drafted steps are those of one-by-one writing."""
         at = 0  # of the canvas that one-by-one writing comes to
         while at + 1 < len(answers) and self._next(answers[at]) == self._draft[at + 1]:
             at += 1

@@ -134,7 +134,7 @@ class StructureFiller:
     # --- schedule
 
     def first(self, canvas: Canvas) -> range:
-        """See `Blocks`. Never empty."""
+        """See `ScheduleSession`. Never empty."""
         return self._window(canvas, canvas.decided_to if self._open.any() else canvas.first)
 
     def following(self, canvas: Canvas, _stats: Stats | None) -> range:

@@ -1,6 +1,6 @@
-"""JSON Schema keywords: which a skeleton follows, and two schemas as the one that says both.
+"""JSON Schema keywords: which a skeleton follows, two schemas as one, and whether two can overlap.
 
-Knows single schemas, no references. What is not understood is refused, never ignored.
+Single schemas, without references. What is not understood is refused, never ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Strings and numbers as languages. Knows the keywords of single schemas, no references."""
+"""The values of a JSON Schema as parts of a skeleton: scalars, fixed texts, arrays and objects."""
 
 from __future__ import annotations
 

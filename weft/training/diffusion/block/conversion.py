@@ -1,7 +1,8 @@
-"""The lesson: open slots of a block are predicted from what is decided of it and all before it.
+"""A whole conversion: a causal chat model in, one that fills blocks out, with what was measured.
 
-After BD3-LM (arXiv 2503.09573), with the shift and the complementary noise of Fast-dLLM v2
-(2509.26328) and blocks that grow from one slot, where it is the model's old task (NBDiff).
+Open slots of a block are predicted from what is decided of it and all before it: BD3-LM (arXiv
+2503.09573), with the shift and the complementary noise of Fast-dLLM v2 (2509.26328) and blocks that
+grow from one slot, where it is the model's old task (NBDiff).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What one step learns from: texts as tokens, some of them with the form that their answer fills.
-
-Knows neither where they come from nor how they are laid out.
-"""
+"""Texts to learn from as token ids: conversations of a file, or made documents."""
 
 from __future__ import annotations
 
@@ -56,7 +53,7 @@ class TokenizedBatch:
 
 
 class ConversationSource:
-    """Conversations that are at hand. Implements `Source`."""
+    """Conversations that are at hand. Implements `BatchSource`."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._texts = sorted(corpus.texts, key=lambda text: len(text.tokens))
@@ -108,7 +105,7 @@ class ConversationEncoder:
 
 
 class DocumentSource:
-    """Documents without end, with `forms` each second one as a form. Implements `Source`."""
+    """Documents without end, with `forms` each second one as a form. Implements `BatchSource`."""
 
     def __init__(self, texts: ConversationEncoder, *, forms: bool = True) -> None:
         self._texts = texts

@@ -1,7 +1,6 @@
 """Requests with facts in their text, and the JSON document that answers them: made from a seed.
 
-A corpus narrow enough to be learnt in minutes: forms that are filled in, and plans. Knows no
-tokens.
+A corpus narrow enough to be learnt in minutes: forms that are filled in, and plans.
 """
 
 from __future__ import annotations

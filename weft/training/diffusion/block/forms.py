@@ -1,6 +1,7 @@
-"""What a form is made of: text that stands, values that are open, and choices.
+"""A document whose keys stand and whose values are open, as a skeleton lays it out: to be learnt.
 
-Knows the fields of one document and how they are spelt; knows no slots.
+A value of unknown length has more slots than it needs, and the model is to say where it ends. See
+`weft.decoding.diffusion.structure`, which the canvases here are alike to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Which slots of a text are open while it is learnt. Knows no tokens."""
+"""How a text is laid out to learn all its blocks in one pass: its tokens, then copies with open
+slots.
+
+The layout of BD3-LM (arXiv 2503.09573) without the rows that nobody reads: prompts are never
+copied, and the last block is only seen by itself.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a converted model's folder says of it, as `weft.decoding.diffusion.models` reads it.
-
-Knows no weights.
-"""
+"""What a converted model's folder says of it, as `weft.decoding.diffusion.models` reads it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The tokenizer of the list models: a token for each word, and a chat template for questions.
+"""The list model as a folder: a small Llama over the oracle's vocabulary, and its tokenizer.
 
-A conversation is `operation [arguments] | item item ...`; the answer is items. Knows no weights.
+A conversation is `operation [arguments] | item item ...`; the answer is items.
 """
 
 from __future__ import annotations

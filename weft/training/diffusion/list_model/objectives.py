@@ -1,7 +1,10 @@
-"""A pass of a small Llama over texts of equal length, for training: no cache, and any attention.
+"""What the three list models learn: masked slots from the rest, in a block, or the next token.
 
-Computes what transformers' own modules compute, with their weights and fewer steps. Products are in
-bfloat16 where the machine is fast in it; attention is not: its backward pass is slow there.
+Masked diffusion (LLaDA, arXiv 2502.09992) in its uniformly weighted form: the mean of -log p over
+masked slots, in expectation over answers. What stands in a slot is the average of all valid answers
+that agree with what is read, so that drawing one of them adds no noise. Half of the texts are read
+with all slots of their answers masked, as decoding begins; the others twice, with some masked and
+then the rest (complementary masks, Fast-dLLM v2, arXiv 2509.26328).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Random questions with one of their answers, drawn uniformly, and which of them are held out.
+"""Batches of questions and answers, made on the fly. All texts of a batch fill the same slots.
 
-Knows no tokens of a canvas but those of question and answer.
+What an answer leaves of its canvas is filled with EOS, so no batch needs padding.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How often a list model's answers are valid when they are written in one step, or one by one.
+"""A whole training of a list model: texts made on the fly, steps, a folder, what it can do.
 
-On questions about items that no training sees. Knows no cache and no policy: whole passes only.
+It is examined on questions about items that no training sees, in whole passes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""dParallel: a model learns to be certain of many slots at once (arXiv 2509.26488)."""
+"""dParallel: a model learns to be certain of many slots at once (arXiv 2509.26488).
+
+Of each text one block is learnt, with those before it whole and those after it masked: the cross
+entropy of its masked slots, and of its other slots with these masked instead; and, where the
+likeliest token is right already, the entropy of a sharpened prediction, so that it gets surer.
+"""
 
 from __future__ import annotations
 

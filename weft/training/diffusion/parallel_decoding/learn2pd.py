@@ -1,4 +1,8 @@
-"""Learn2PD: a filter that tells which predictions are final (Bao et al., arXiv 2509.25188)."""
+"""Learn2PD: a filter that tells which predictions are final (Bao et al., arXiv 2509.25188).
+
+A text is written again, as greedily as can be right: in each pass all slots whose likeliest token
+is that of the first writing are decided, and how sure the model was of them is noted.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a diffusion model itself writes for prompts that may be learnt from, one token a pass.
+"""What a diffusion model writes for prompts that may be learnt from, one token a pass.
 
-The surest slot first, the likeliest token: the teacher of what makes decoding faster. Knows no
-training.
+The surest slot first, the likeliest token: the teacher of what makes decoding faster. Prompts are
+list questions, made requests for JSON, or those of a file.
 """
 
 from __future__ import annotations
@@ -164,11 +164,9 @@ class ListPromptSource:
     slots: int = 16
 
     def drawn(self, count: int, slots: int, chance: np.random.Generator) -> list[Prompt]:
-        """See `PromptSource`."""
         return self._questions(count, slots, chance, unseen=False)
 
     def held_out(self, count: int) -> list[Prompt]:
-        """See `PromptSource`."""
         return self._questions(count, self.slots, np.random.default_rng(_HELD_OUT), unseen=True)
 
     def _questions(
@@ -199,11 +197,9 @@ class GeneratedPromptSource:
     slots: int = 64
 
     def drawn(self, count: int, slots: int, chance: np.random.Generator) -> list[Prompt]:  # noqa: ARG002
-        """See `PromptSource`."""
         return [self._request(chance) for _ in range(count)]
 
     def held_out(self, count: int) -> list[Prompt]:
-        """See `PromptSource`."""
         return [self._request(np.random.default_rng([_HELD_OUT, at])) for at in range(count)]
 
     def _request(self, chance: np.random.Generator) -> Prompt:
@@ -218,13 +214,11 @@ class FilePromptSource:
     slots: int = 64
 
     def drawn(self, count: int, slots: int, chance: np.random.Generator) -> list[Prompt]:  # noqa: ARG002
-        """See `PromptSource`."""
         learnt = [prompt for at, prompt in enumerate(self.prompts, 1) if at % _HELD_OUT_EVERY]
         chosen = chance.permutation(len(learnt))[:count]
         return [learnt[at] for at in sorted(chosen)]
 
     def held_out(self, count: int) -> list[Prompt]:
-        """See `PromptSource`."""
         return list(self.prompts[_HELD_OUT_EVERY - 1 :: _HELD_OUT_EVERY][:count])
 
 
