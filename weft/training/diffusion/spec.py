@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+import torch
+
 from weft.core.errors import InputError
 from weft.decoding.diffusion.models.folder import FindModel
+from weft.decoding.network.options import model_threads
 from weft.training.devices import check_device
-from weft.training.frame import Schedule, TrainingNews
+from weft.training.frame import BatchT, Schedule, StepProgress, Trainer, TrainingNews
 
 CHECKPOINT: Final = "checkpoint.safetensors"
 CONFIG: Final = "config.json"
@@ -116,6 +119,45 @@ def open_folder(order: DiffusionTrainingJob, resume: bool) -> None:
         raise InputError(f"{out} holds {there}", hint=hint)
     check_device(order.device)
     out.mkdir(parents=True, exist_ok=True)
+
+
+def prepare(job: DiffusionTrainingJob, schedule: Schedule, resume: bool) -> None:
+    """Open the folder, and set threads and seed. Raises: as `open_folder`."""
+    open_folder(job, resume)
+    torch.set_num_threads(job.threads or model_threads())
+    torch.manual_seed(schedule.seed)
+
+
+def run_steps(
+    trainer: Trainer[BatchT],
+    listener: TrainingListener,
+    on_step: Callable[[StepProgress], None] = lambda _progress: None,
+) -> list[float] | None:
+    """The steps that are left, then a checkpoint, because measuring takes a while, too.
+
+    The loss of the last step, if there was one; None when `listener.stop` said so.
+    """
+    losses: list[float] = []
+
+    def tell(progress: StepProgress) -> None:
+        losses[:] = [progress.loss]
+        on_step(progress)
+        listener.on_news(progress)
+
+    if not trainer.run(tell, listener.stop):
+        return None
+    trainer.keep()
+    return losses
+
+
+def finish(
+    kind: str, job: DiffusionTrainingJob, steps: int, losses: list[float], lines: Iterable[str]
+) -> DiffusionTrainingResult:
+    """Of a folder that is complete: its checkpoint goes."""
+    (job.out / CHECKPOINT).unlink(missing_ok=True)
+    return DiffusionTrainingResult(
+        kind, job.out, steps, losses[0] if losses else None, tuple(lines)
+    )
 
 
 _HERE: Final = "weft.training.diffusion."

@@ -86,38 +86,17 @@ def neutralise(
     return tuple(out)
 
 
-_SAME: Final = str.maketrans(
-    {
-        "\u2039": "<",
-        "\u203a": ">",
-        "\u2329": "<",
-        "\u232a": ">",
-        "\u27e8": "<",
-        "\u27e9": ">",
-        "\u276e": "<",
-        "\u276f": ">",
-        "\u3008": "<",
-        "\u3009": ">",
-        "\u01c0": "|",
-        "\u2223": "|",
-        "\u2758": "|",
-        "\u2502": "|",
-        "\u00a6": "|",
-        "\u05c0": "|",
-        "\u0430": "a",
-        "\u0441": "c",
-        "\u0455": "s",
-        "\u043a": "k",
-        "\u043c": "m",
-        "\u0435": "e",
-        "\u043e": "o",
-        "\u0456": "i",
-        "\u0442": "t",
-        "\u2013": "-",
-        "\u2014": "-",
-        "\u2581": "_",
-    }
-)
+_ALIKE: Final = {
+    "<": "\u2039\u2329\u27e8\u276e\u3008",
+    ">": "\u203a\u232a\u27e9\u276f\u3009",
+    "|": "\u01c0\u2223\u2758\u2502\u00a6\u05c0",
+    "-": "\u2013\u2014",
+    "_": "\u2581",
+}
+_CYRILLIC: Final = "\u0430\u0441\u0455\u043a\u043c\u0435\u043e\u0456\u0442"
+_SAME: Final = str.maketrans(_CYRILLIC, "acskmeoit") | {
+    ord(char): ord(plain) for plain, chars in _ALIKE.items() for char in chars
+}
 
 
 def folded(text: str) -> str:

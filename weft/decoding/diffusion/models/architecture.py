@@ -112,11 +112,7 @@ def _transformers_config(
         ) from error
 
 
-CLASSES: Final = {
-    "llama": LlamaForCausalLM,
-    "qwen2": Qwen2ForCausalLM,
-    "qwen3": Qwen3ForCausalLM,
-}
+CLASSES: Final = {"llama": LlamaForCausalLM, "qwen2": Qwen2ForCausalLM, "qwen3": Qwen3ForCausalLM}
 _SINGLE: Final = "model.safetensors"
 _INDEX: Final = "model.safetensors.index.json"
 _LARGEST_INDEX_BYTES: Final = 1 << 25

@@ -65,39 +65,36 @@ class ConfigFields:
             return []
         return [part for part in value if isinstance(part, dict)]
 
+    def _value(self, key: str, default: object) -> object:
+        value = self._values.get(key)
+        return default if value is None else value
+
     def whole(self, key: str, low: int, high: int, default: int | None = None) -> int:
         """A whole number from `low` to `high`; `default` where it is not there."""
-        value = self._values.get(key)
-        if value is None and default is not None:
-            return default
+        value = self._value(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise self.wrong(key, f"no whole number from {low} to {high}")
         return value
 
     def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
         """A finite number from `low` to `high`; `default` where it is not there."""
-        value = self._values.get(key)
-        if value is None and default is not None:
-            return default
-        fine = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not fine or not math.isfinite(value) or not low <= value <= high:  # type: ignore[arg-type, operator]
+        value = self._value(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            value = math.nan
+        if not math.isfinite(value) or not low <= value <= high:
             raise self.wrong(key, f"no number from {low} to {high}")
-        return float(value)  # type: ignore[arg-type]
+        return float(value)
 
     def flag(self, key: str, default: bool | None = None) -> bool:
         """True or false; `default` where it is not there."""
-        value = self._values.get(key)
-        if value is None and default is not None:
-            return default
+        value = self._value(key, default)
         if not isinstance(value, bool):
             raise self.wrong(key, "neither true nor false")
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
         """A string of at most 200 characters; `default` where it is not there."""
-        value = self._values.get(key)
-        if value is None and default is not None:
-            return default
+        value = self._value(key, default)
         if not isinstance(value, str) or len(value) > 200:
             raise self.wrong(key, "no short text")
         return value

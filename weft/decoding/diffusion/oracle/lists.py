@@ -206,14 +206,7 @@ LISTS: Final = (
     ),
     ListLanguage("shuffle", True, _same, _orders, _names, _shuffle, _shuffles),
     ListLanguage(
-        "replace_random",
-        True,
-        _same,
-        _same,
-        _names_and_new,
-        _replace_random,
-        _replaces,
-        ("item",),
+        "replace_random", True, _same, _same, _names_and_new, _replace_random, _replaces, ("item",)
     ),
     ListLanguage(
         "insert_random", True, _more, _more, _names_and_new, _insert_random, _inserts, ("item",)

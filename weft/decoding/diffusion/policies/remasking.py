@@ -104,8 +104,7 @@ class _RunningConfidenceSession:
         kept = slots[np.argsort(-score, kind="stable")][: self._count * (canvas.step_in_block + 1)]
         fresh = stats.open & np.isin(stats.slots, kept)
         return Action(
-            commit=commit(stats, drawn, fresh).commit,
-            remask=decided[~np.isin(decided, kept)],
+            commit=commit(stats, drawn, fresh).commit, remask=decided[~np.isin(decided, kept)]
         )
 
 

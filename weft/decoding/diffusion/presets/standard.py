@@ -40,12 +40,7 @@ from weft.decoding.diffusion.policies.remasking import (
     WinoPolicy,
 )
 from weft.decoding.diffusion.policies.self_speculative import SelfSpeculativePolicy
-from weft.decoding.diffusion.ports import (
-    BlockSchedule,
-    CachePolicy,
-    CommitPolicy,
-    DecoderConfig,
-)
+from weft.decoding.diffusion.ports import BlockSchedule, CachePolicy, CommitPolicy, DecoderConfig
 from weft.decoding.diffusion.preset import (
     DiffusionPreset,
     NumberOption,

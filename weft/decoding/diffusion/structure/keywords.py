@@ -14,46 +14,29 @@ from weft.decoding.diffusion.structure.languages.errors import NotASkeleton
 
 Schema: TypeAlias = Mapping[str, Any]
 
-ANNOTATIONS: Final = frozenset(
-    {
-        "$anchor",
-        "$comment",
-        "$defs",
-        "$id",
-        "$schema",
-        "default",
-        "definitions",
-        "deprecated",
-        "description",
-        "examples",
-        "readOnly",
-        "title",
-        "writeOnly",
-    }
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+ANNOTATIONS: Final = _words(
+    "$anchor $comment $defs $id $schema default definitions deprecated description examples"
+    " readOnly title writeOnly"
 )
+_BOUNDS: Final = _words("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf")
 OF_TYPE: Final[dict[str, frozenset[str]]] = {
     "null": frozenset(),
     "boolean": frozenset(),
-    "integer": frozenset(
-        {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
-    ),
-    "number": frozenset(
-        {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
-    ),
-    "string": frozenset({"minLength", "maxLength", "pattern", "format"}),
-    "array": frozenset({"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}),
-    "object": frozenset(
-        {"properties", "required", "additionalProperties", "minProperties", "maxProperties"}
-    ),
+    "integer": _BOUNDS,
+    "number": _BOUNDS,
+    "string": _words("minLength maxLength pattern format"),
+    "array": _words("items prefixItems minItems maxItems uniqueItems"),
+    "object": _words("properties required additionalProperties minProperties maxProperties"),
 }
 COMPOSED: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "enum", "const", "type"})
 _KNOWN: Final = ANNOTATIONS | COMPOSED | frozenset().union(*OF_TYPE.values())
-_LARGER: Final = frozenset(
-    {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"}
-)
-_SMALLER: Final = frozenset(
-    {"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"}
-)
+_LARGER: Final = _words("minimum exclusiveMinimum minLength minItems minProperties")
+_SMALLER: Final = _words("maximum exclusiveMaximum maxLength maxItems maxProperties")
 
 
 def check_keywords(schema: object) -> Schema:

@@ -123,11 +123,7 @@ class SchemaCompiler:
             self._level -= 1
 
     def choice(
-        self,
-        key: tuple[object, ...],
-        make: Callable[[], Sequence[Parts]],
-        *,
-        exits: bool = False,
+        self, key: tuple[object, ...], make: Callable[[], Sequence[Parts]], *, exits: bool = False
     ) -> ChoicePart:
         """The choice of that key, made once. Raises: `NotASkeleton` when there are too many."""
         if key not in self._choices:

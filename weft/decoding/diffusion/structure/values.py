@@ -159,11 +159,7 @@ class ValueCompiler(Protocol):
         """A value that fits `schema`."""
 
     def choice(
-        self,
-        key: tuple[object, ...],
-        make: Callable[[], Sequence[Parts]],
-        *,
-        exits: bool = False,
+        self, key: tuple[object, ...], make: Callable[[], Sequence[Parts]], *, exits: bool = False
     ) -> ChoicePart:
         """The choice of that key, made once."""
 

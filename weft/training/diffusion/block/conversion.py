@@ -17,7 +17,6 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from weft.core.errors import InputError
-from weft.decoding.network.options import model_threads
 from weft.training.diffusion.block import corpora
 from weft.training.diffusion.block.corpora import ConversationSource, TokenizedBatch, TokenizedText
 from weft.training.diffusion.block.forms import copy_form
@@ -35,9 +34,11 @@ from weft.training.diffusion.spec import (
     DiffusionTrainingJob,
     DiffusionTrainingResult,
     TrainingListener,
-    open_folder,
+    finish,
+    prepare,
+    run_steps,
 )
-from weft.training.frame import BatchSource, EvaluationStarted, Schedule, StepProgress, Trainer
+from weft.training.frame import BatchSource, EvaluationStarted, Schedule, Trainer
 
 _HALF: Final = 0.5
 
@@ -199,9 +200,7 @@ def _train(
     settings, schedule = KIND.set_to(order), KIND.scheduled(order)
     if not settings["block"] or not settings["held_out"]:
         raise InputError("neither blocks nor held-out texts can be none")
-    open_folder(order, resume)
-    torch.set_num_threads(order.threads or model_threads())
-    torch.manual_seed(schedule.seed)
+    prepare(order, schedule, resume)
     texts = corpora.ConversationEncoder(order.model)
     learnt_from, held_out = _texts(order, texts, settings)
     laying = LayoutBuilder(
@@ -219,26 +218,15 @@ def _train(
     if resume:
         trainer.resume()
     course.grow_to(trainer.step)
-    losses: list[float] = []
-
-    def tell(progress: StepProgress) -> None:
-        losses[:] = [progress.loss]
-        course.grow_to(progress.step)
-        hearing.on_news(progress)
-
-    if not trainer.run(tell, hearing.stop):
+    losses = run_steps(trainer, hearing, lambda progress: course.grow_to(progress.step))
+    if losses is None:
         return None
-    trainer.keep()  # measuring takes a while, too
     hearing.on_news(EvaluationStarted(len(held_out)))
     after = course.examine(held_out, schedule.texts, hearing.stop)
     if after is None:
         return None
     learner.save(order.out, _told(laying, schedule, before, after))
-    (order.out / CHECKPOINT).unlink(missing_ok=True)
-    loss = losses[0] if losses else None
-    return DiffusionTrainingResult(
-        KIND.name, order.out, schedule.steps, loss, _lines(before, after)
-    )
+    return finish(KIND.name, order, schedule.steps, losses, _lines(before, after))
 
 
 def _course(

@@ -41,13 +41,7 @@ class LoraModel(nn.Module):  # type: ignore[misc]
     """
 
     def __init__(
-        self,
-        model: PreTrainedModel,
-        rank: int,
-        alpha: float,
-        mask_id: int,
-        *,
-        fills: bool = False,
+        self, model: PreTrainedModel, rank: int, alpha: float, mask_id: int, *, fills: bool = False
     ) -> None:
         super().__init__()
         self.alpha = alpha

@@ -18,7 +18,6 @@ from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.closed_forms import ONE_STEP, one_step
 from weft.decoding.diffusion.oracle.language import ListQuestion
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, LANGUAGES, valid
-from weft.decoding.network.options import model_threads
 from weft.training.diffusion.list_model import network
 from weft.training.diffusion.list_model.objectives import (
     CausalObjective,
@@ -38,9 +37,11 @@ from weft.training.diffusion.spec import (
     DiffusionTrainingJob,
     DiffusionTrainingResult,
     TrainingListener,
-    open_folder,
+    finish,
+    prepare,
+    run_steps,
 )
-from weft.training.frame import EvaluationStarted, Schedule, StepProgress, Trainer
+from weft.training.frame import EvaluationStarted, Schedule, Trainer
 from weft.training.muon import Muon
 
 if TYPE_CHECKING:
@@ -131,8 +132,7 @@ def _train(
     variant = _variant(order.variant)
     settings, schedule = KIND.set_to(order), KIND.scheduled(order)
     network.check_size(settings["width"], settings["layers"])
-    open_folder(order, resume)
-    torch.set_num_threads(order.threads or model_threads())
+    prepare(order, schedule, resume)
     model = network.new(settings["width"], settings["layers"], schedule.seed)
     if order.model is not None:
         network.begin_with(model, order.model)
@@ -142,15 +142,9 @@ def _train(
     )
     if resume:
         trainer.resume()
-    losses: list[float] = []
-
-    def tell(progress: StepProgress) -> None:
-        losses[:] = [progress.loss]
-        hearing.on_news(progress)
-
-    if not trainer.run(tell, hearing.stop):
+    losses = run_steps(trainer, hearing)
+    if losses is None:
         return None
-    trainer.keep()  # examining takes a while, too
     count = settings["examined"]
     hearing.on_news(EvaluationStarted(count * len(LANGUAGES)))
     reader = ListPredictor(model, lesson.block, variant == "ar")
@@ -160,9 +154,7 @@ def _train(
             return None
         lines.append(line)
     network.save(model, order.out, variant)
-    (order.out / CHECKPOINT).unlink(missing_ok=True)
-    loss = losses[0] if losses else None
-    return DiffusionTrainingResult(KIND.name, order.out, schedule.steps, loss, tuple(lines))
+    return finish(KIND.name, order, schedule.steps, losses, lines)
 
 
 def _variant(name: str | None) -> network.Variant:

@@ -26,7 +26,7 @@ from weft.decoding.diffusion.models.folder import FORMAT
 from weft.decoding.diffusion.models.loading import load_trainable
 from weft.decoding.diffusion.policies.confidence import EntropyThresholdPolicy
 from weft.decoding.network.layers import no_progress_bars
-from weft.decoding.network.options import NetworkOptions, model_threads
+from weft.decoding.network.options import NetworkOptions
 from weft.training.devices import mixed_precision
 from weft.training.diffusion.block import model_config
 from weft.training.diffusion.block.lora import LoraModel
@@ -45,9 +45,11 @@ from weft.training.diffusion.spec import (
     DiffusionTrainingJob,
     DiffusionTrainingResult,
     TrainingListener,
-    open_folder,
+    finish,
+    prepare,
+    run_steps,
 )
-from weft.training.frame import EvaluationStarted, Schedule, StepProgress, TextsWritten, Trainer
+from weft.training.frame import EvaluationStarted, Schedule, TextsWritten, Trainer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -110,9 +112,7 @@ class DiffusionStudent:
         rows = wanted.roll(-1, dims=1) if self.traits.shifted else wanted
         with mixed_precision(self.device):
             output = self._model.base_model(
-                input_ids=ids,
-                attention_mask=sees.expand(len(ids), 1, -1, -1),
-                use_cache=False,
+                input_ids=ids, attention_mask=sees.expand(len(ids), 1, -1, -1), use_cache=False
             )
             found: torch.Tensor = self._model.get_output_embeddings()(
                 output.last_hidden_state[rows]
@@ -272,9 +272,7 @@ def _train(
     settings, schedule = KIND.set_to(order), KIND.scheduled(order)
     if not settings["block"] or not settings["texts"] or settings["least_masked"] > _ALL:
         raise InputError("neither blocks nor texts can be none, nor shares above 100")
-    open_folder(order, resume)
-    torch.set_num_threads(order.threads or model_threads())
-    torch.manual_seed(schedule.seed)
+    prepare(order, schedule, resume)
     adapter = load_teacher(order)
     prompts = prompts_of(order, adapter.traits)
     slots = settings["slots"] or prompts.slots
@@ -298,15 +296,9 @@ def _train(
         trainer.keep()  # texts are the same when they are written again
         return None
     source.give(texts)
-    losses: list[float] = []
-
-    def tell(progress: StepProgress) -> None:
-        losses[:] = [progress.loss]
-        hearing.on_news(progress)
-
-    if not trainer.run(tell, hearing.stop):
+    losses = run_steps(trainer, hearing)
+    if losses is None:
         return None
-    trainer.keep()  # examining takes a while, too
     unseen = prompts.held_out(settings["examined"])
     hearing.on_news(EvaluationStarted(len(unseen)))
     student.save(order.out)
@@ -315,9 +307,7 @@ def _train(
     if lines is None:
         (order.out / CONFIG).unlink()  # it is measured when it is gone on with
         return None
-    (order.out / CHECKPOINT).unlink(missing_ok=True)
-    loss = losses[0] if losses else None
-    return DiffusionTrainingResult(KIND.name, order.out, schedule.steps, loss, tuple(lines))
+    return finish(KIND.name, order, schedule.steps, losses, lines)
 
 
 def _compared(

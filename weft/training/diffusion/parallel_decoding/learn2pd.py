@@ -25,7 +25,6 @@ from weft.decoding.diffusion.policies.learn2pd import FinalityFilter, confidence
 from weft.decoding.diffusion.policies.ranking import ranked
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SampledTokens, Stats
-from weft.decoding.network.options import model_threads
 from weft.training.diffusion.parallel_decoding.self_generated import (
     Ids,
     Prompt,
@@ -41,9 +40,11 @@ from weft.training.diffusion.spec import (
     DiffusionTrainingJob,
     DiffusionTrainingResult,
     TrainingListener,
-    open_folder,
+    finish,
+    prepare,
+    run_steps,
 )
-from weft.training.frame import EvaluationStarted, Schedule, StepProgress, TextsWritten, Trainer
+from weft.training.frame import EvaluationStarted, Schedule, TextsWritten, Trainer
 
 _AT_ONCE: Final = 48
 
@@ -201,8 +202,7 @@ def _train(
     settings, schedule = KIND.set_to(order), KIND.scheduled(order)
     if not settings["hidden"] or not settings["texts"]:
         raise InputError("neither texts nor what is hidden can be none")
-    open_folder(order, resume)
-    torch.set_num_threads(order.threads or model_threads())
+    prepare(order, schedule, resume)
     adapter = load_teacher(order)
     prompts = prompts_of(order, adapter.traits)
     room = settings["slots"] or prompts.slots
@@ -224,23 +224,15 @@ def _train(
         )
     held = np.arange(len(looks)) % _HELD_OUT_EVERY == _HELD_OUT_EVERY - 1
     source.looks = looks.at(np.flatnonzero(~held))
-    losses: list[float] = []
-
-    def tell(progress: StepProgress) -> None:
-        losses[:] = [progress.loss]
-        hearing.on_news(progress)
-
-    if not trainer.run(tell, hearing.stop):
+    losses = run_steps(trainer, hearing)
+    if losses is None:
         return None
     rest = looks.at(np.flatnonzero(held))
     hearing.on_news(EvaluationStarted(len(rest)))
-    lines = tuple(_trusted(lesson.finality, rest))
+    lines = list(_trusted(lesson.finality, rest))
     told = {"looks": len(looks), "steps": schedule.steps}
     learn2pd.save_filter(order.out, lesson.finality, adapter.traits.digest, told)
-    (order.out / CHECKPOINT).unlink(missing_ok=True)
-    return DiffusionTrainingResult(
-        KIND.name, order.out, schedule.steps, losses[0] if losses else None, lines
-    )
+    return finish(KIND.name, order, schedule.steps, losses, lines)
 
 
 def _looks(
