@@ -176,7 +176,9 @@ class Noise:
         )
         filling = StructureFiller(structure, self.traits)
         canvas = filling.canvas([1], row=seed)
-        row = DenoisingRow(canvas, filling.plugs(plugs), self.traits, CounterRng(seed), _SAMPLED)
+        row = DenoisingRow(
+            canvas, filling.configure(plugs), self.traits, CounterRng(seed), _SAMPLED
+        )
         denoised([row], self)
         text = b"".join(self.vocabulary.bytes_of(int(token)) for token in row.kept).decode()
         return _Filled(_fits(text, schema), False, row.counters.forwards)

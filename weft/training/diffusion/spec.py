@@ -65,13 +65,13 @@ class TrainingListener:
 
 
 TrainFn = Callable[[DiffusionTrainingJob, bool, TrainingListener], DiffusionTrainingResult | None]
-"""Given an order, and whether to go on with one that was stopped. None: stopped again."""
+"""Given an job, and whether to go on with one that was stopped. None: stopped again."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiffusionTrainerSpec:
     """`settings` are whole numbers with their defaults; `schedule` suits them. `takes`: what of an
-    order's variant, model, data and device it has a use for.
+    job's variant, model, data and device it has a use for.
 
     `train` raises `InputError`, `CapabilityError` for a model it is not for, and `OSError`.
     """
@@ -83,32 +83,32 @@ class DiffusionTrainerSpec:
     train: TrainFn
     takes: frozenset[str] = frozenset({"model"})
 
-    def scheduled(self, order: DiffusionTrainingJob) -> Schedule:
+    def scheduled(self, job: DiffusionTrainingJob) -> Schedule:
         """Raises: `InputError` for values that cannot be."""
         try:
-            return replace(self.schedule, **order.schedule)  # type: ignore[arg-type]
+            return replace(self.schedule, **job.schedule)  # type: ignore[arg-type]
         except (TypeError, ValueError) as error:
             raise InputError(str(error)) from error
 
-    def set_to(self, order: DiffusionTrainingJob) -> dict[str, int]:
+    def set_to(self, job: DiffusionTrainingJob) -> dict[str, int]:
         """All settings. Raises: `InputError` for others, or below 0, and for what it cannot use."""
         for name in ("variant", "model", "data"):
-            if getattr(order, name) is not None and name not in self.takes:
+            if getattr(job, name) is not None and name not in self.takes:
                 raise InputError(f"{self.name} has no use for a {name}", hint=f"leave --{name} out")
-        if order.device != "cpu" and "device" not in self.takes:
+        if job.device != "cpu" and "device" not in self.takes:
             raise InputError(f"{self.name} is trained on the CPU", hint="leave --device out")
-        for name, value in order.settings.items():
+        for name, value in job.settings.items():
             if name not in self.settings:
                 there = ", ".join(sorted(self.settings)) or "none"
                 raise InputError(f"{self.name} has no setting {name!r}", hint=f"there is {there}")
             if value < 0:
                 raise InputError(f"{name} must be a whole number from 0, not {value!r}")
-        return {**self.settings, **order.settings}
+        return {**self.settings, **job.settings}
 
 
-def open_folder(order: DiffusionTrainingJob, resume: bool) -> None:
+def open_folder(job: DiffusionTrainingJob, resume: bool) -> None:
     """Make the folder, unless something of value is there. Raises: `InputError`, `OSError`."""
-    out = order.out
+    out = job.out
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is no folder")
     if (out / CONFIG).exists():
@@ -117,7 +117,7 @@ def open_folder(order: DiffusionTrainingJob, resume: bool) -> None:
         there = "no training to go on with" if resume else "a training that has not ended"
         hint = "without --resume one begins" if resume else "--resume goes on with it"
         raise InputError(f"{out} holds {there}", hint=hint)
-    check_device(order.device)
+    check_device(job.device)
     out.mkdir(parents=True, exist_ok=True)
 
 

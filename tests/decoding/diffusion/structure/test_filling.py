@@ -60,7 +60,9 @@ class Noise:
 def begun(schema: object, traits: ModelTraits, row: int, room: int = 120) -> DenoisingRow:
     filling = StructureFiller(STRUCTURES.start(room=room, schema=schema), traits)  # type: ignore[arg-type]
     canvas = filling.canvas([40, 41, 42], row=row)
-    return DenoisingRow(canvas, filling.plugs(PLUGS), traits, CounterRng(row), SamplingParams(1.0))
+    return DenoisingRow(
+        canvas, filling.configure(PLUGS), traits, CounterRng(row), SamplingParams(1.0)
+    )
 
 
 def said(row: DenoisingRow) -> str:

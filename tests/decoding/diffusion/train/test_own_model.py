@@ -163,7 +163,7 @@ def test_a_student_begins_as_the_model_it_learns_from(
     """Whatever its sight and its shift: what it says of masked slots is what is decoded by."""
     folder = own if model == "own" else SHIPPED / model
     told = order("dparallel", folder, chat_model, tmp_path / "out")
-    monkeypatch.setattr(student_module, "sparing", lambda _device: nullcontext())
+    monkeypatch.setattr(student_module, "mixed_precision", lambda _device: nullcontext())
     student = DiffusionStudent(told, rank)
     found = load(folder, small.EXACT, find=lambda _: chat_model)
     prompt, room = [9, 26, 28, 30, 2, 27], 6

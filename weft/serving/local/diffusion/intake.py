@@ -222,7 +222,7 @@ class DiffusionIntake:
             if form is not None:
                 filling = StructureFiller(form, traits)
                 canvas = filling.canvas(prompt, row=row)
-                return DenoisingRow(canvas, filling.plugs(plugs), traits, chance, shaping)
+                return DenoisingRow(canvas, filling.configure(plugs), traits, chance, shaping)
             limit = len(prompt) + most
             canvas = Canvas(prompt, length, fill_of(traits), row=row, limit=limit)
             growing = replace(plugs, schedule=GrowingSchedule(plugs.schedule, slots))

@@ -58,10 +58,10 @@ class ConversationSource:
     def __init__(self, corpus: Corpus) -> None:
         self._texts = sorted(corpus.texts, key=lambda text: len(text.tokens))
 
-    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> TokenizedBatch:
+    def draw(self, rng: np.random.Generator, texts: int, longest: int) -> TokenizedBatch:
         """Texts of about one length, so that few places are empty."""
         texts = min(texts, len(self._texts))
-        first = int(chance.integers(len(self._texts) - texts + 1))
+        first = int(rng.integers(len(self._texts) - texts + 1))
         return TokenizedBatch.of(
             TokenizedText.of(text, longest) for text in self._texts[first : first + texts]
         )
@@ -111,10 +111,10 @@ class DocumentSource:
         self._texts = texts
         self._forms = forms
 
-    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> TokenizedBatch:
-        """Other ones for every chance."""
+    def draw(self, rng: np.random.Generator, texts: int, longest: int) -> TokenizedBatch:
+        """Other ones for every state of `rng`."""
         return TokenizedBatch.of(
-            self._page(number, random_document(chance), longest) for number in range(texts)
+            self._page(number, random_document(rng), longest) for number in range(texts)
         )
 
     def held_out(self, count: int) -> list[TokenizedText]:

@@ -147,14 +147,14 @@ class MaskedObjective:
         self._model = model
         self.block = block
 
-    def loss(self, batch: ListBatch, chance: np.random.Generator) -> torch.Tensor:
+    def loss(self, batch: ListBatch, rng: np.random.Generator) -> torch.Tensor:
         """The mean over masked slots."""
         ours = batch.answer | batch.end
         seen = torch.ones_like(ours)
         if self.block:
-            now, seen = _one_block(ours, self.block, chance)
+            now, seen = _one_block(ours, self.block, rng)
             ours = ours & now
-        some = ours & _some(batch, chance)
+        some = ours & _some(batch, rng)
         half = len(ours) // 2
         masked = torch.cat([ours[:half], some[half:], (ours & ~some)[half:]])
         texts = torch.cat([torch.arange(len(ours)), torch.arange(half, len(ours))])
@@ -175,7 +175,7 @@ class CausalObjective:
         self.module: torch.nn.Module = model
         self._model = model
 
-    def loss(self, batch: ListBatch, chance: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
+    def loss(self, batch: ListBatch, rng: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
         """The mean over the tokens of answers and the EOS after them."""
         read = batch.tokens[:, :-1]
         learnt = batch.answer | batch.end
@@ -218,24 +218,24 @@ def _goals(
     return goals
 
 
-def _some(batch: ListBatch, chance: np.random.Generator) -> torch.Tensor:
+def _some(batch: ListBatch, rng: np.random.Generator) -> torch.Tensor:
     """[texts, slots]: each at a rate of its text; the EOS after an answer at one of their own."""
     texts, slots = batch.tokens.shape
-    rates = chance.random((texts, 2))
-    ends = chance.integers(4, size=texts)
+    rates = rng.random((texts, 2))
+    ends = rng.integers(4, size=texts)
     rates[:, 1] = np.select([ends == 0, ends == 1], _END_MASK_RATES, rates[:, 1])
     rate = np.where(batch.end.numpy(), rates[:, 1:], rates[:, :1])
-    return torch.from_numpy(chance.random((texts, slots)) < rate)
+    return torch.from_numpy(rng.random((texts, slots)) < rate)
 
 
 def _one_block(
-    ours: torch.Tensor, block: int, chance: np.random.Generator
+    ours: torch.Tensor, block: int, rng: np.random.Generator
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """[texts, slots] each: of each text a block that has slots of `ours`; it and those before."""
     slots = ours.shape[1]
     first = ours.to(torch.int8).argmax(dim=1).numpy() // block
     last = (slots - 1) // block
-    chosen = first + (chance.random(len(ours)) * (last - first + 1)).astype(np.int64)
+    chosen = first + (rng.random(len(ours)) * (last - first + 1)).astype(np.int64)
     blocks = torch.arange(slots) // block
     now = torch.from_numpy(chosen)[:, None]
     return blocks == now, blocks <= now

@@ -167,7 +167,7 @@ class FilterObjective:
         )
         """So small that it is taught on the CPU, wherever the model computes."""
 
-    def loss(self, batch: FilterExamples, chance: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
+    def loss(self, batch: FilterExamples, rng: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
         """The mean over open slots."""
         odds = self.module(torch.from_numpy(batch.confidences))
         judged = torch.from_numpy(batch.open)
@@ -187,33 +187,33 @@ class FilterExampleSource:
 
     looks: FilterExamples
 
-    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> FilterExamples:  # noqa: ARG002
+    def draw(self, rng: np.random.Generator, texts: int, longest: int) -> FilterExamples:  # noqa: ARG002
         """`texts` of them; all, where there are fewer."""
         if texts >= len(self.looks):
             return self.looks
-        return self.looks.at(chance.choice(len(self.looks), texts, replace=False))
+        return self.looks.at(rng.choice(len(self.looks), texts, replace=False))
 
 
 def _train(
-    order: DiffusionTrainingJob, resume: bool, hearing: TrainingListener
+    job: DiffusionTrainingJob, resume: bool, listener: TrainingListener
 ) -> DiffusionTrainingResult | None:
-    if order.model is None:
+    if job.model is None:
         raise InputError("a filter is for one model", hint="--model NAME or FOLDER")
-    settings, schedule = KIND.set_to(order), KIND.scheduled(order)
+    settings, schedule = KIND.set_to(job), KIND.scheduled(job)
     if not settings["hidden"] or not settings["texts"]:
         raise InputError("neither texts nor what is hidden can be none")
-    prepare(order, schedule, resume)
-    adapter = load_teacher(order)
-    prompts = prompts_of(order, adapter.traits)
+    prepare(job, schedule, resume)
+    adapter = load_teacher(job)
+    prompts = prompts_of(job, adapter.traits)
     room = settings["slots"] or prompts.slots
     slots = adapter.traits.block or room
     lesson = FilterObjective(slots, settings["hidden"], schedule.seed)
     source = FilterExampleSource()
-    trainer = Trainer[FilterExamples](lesson, source, schedule, order.out / CHECKPOINT)
+    trainer = Trainer[FilterExamples](lesson, source, schedule, job.out / CHECKPOINT)
     if resume:
         trainer.resume()
     asked = prompts.drawn(settings["texts"], room, np.random.default_rng(schedule.seed))
-    looks = _looks(adapter, asked, room, slots, hearing)
+    looks = _looks(adapter, asked, room, slots, listener)
     if looks is None:
         trainer.keep()  # looks are the same when they are made again
         return None
@@ -224,25 +224,29 @@ def _train(
         )
     held = np.arange(len(looks)) % _HELD_OUT_EVERY == _HELD_OUT_EVERY - 1
     source.looks = looks.at(np.flatnonzero(~held))
-    losses = run_steps(trainer, hearing)
+    losses = run_steps(trainer, listener)
     if losses is None:
         return None
     rest = looks.at(np.flatnonzero(held))
-    hearing.on_news(EvaluationStarted(len(rest)))
+    listener.on_news(EvaluationStarted(len(rest)))
     lines = list(_trusted(lesson.finality, rest))
     told = {"looks": len(looks), "steps": schedule.steps}
-    learn2pd.save_filter(order.out, lesson.finality, adapter.traits.digest, told)
-    return finish(KIND.name, order, schedule.steps, losses, lines)
+    learn2pd.save_filter(job.out, lesson.finality, adapter.traits.digest, told)
+    return finish(KIND.name, job, schedule.steps, losses, lines)
 
 
 def _looks(
-    adapter: ModelAdapter, asked: Sequence[Prompt], room: int, slots: int, hearing: TrainingListener
+    adapter: ModelAdapter,
+    asked: Sequence[Prompt],
+    room: int,
+    slots: int,
+    listener: TrainingListener,
 ) -> FilterExamples | None:
     """At answers with `room` slots, in windows of `slots`."""
     count = len(asked)
     both = 2 * count
     texts = write_texts(
-        adapter, asked, room, lambda done: hearing.on_news(TextsWritten(done, both)), hearing.stop
+        adapter, asked, room, lambda done: listener.on_news(TextsWritten(done, both)), listener.stop
     )
     if texts is None:
         return None
@@ -250,8 +254,8 @@ def _looks(
         adapter,
         texts,
         slots,
-        lambda done: hearing.on_news(TextsWritten(count + done, both)),
-        hearing.stop,
+        lambda done: listener.on_news(TextsWritten(count + done, both)),
+        listener.stop,
     )
 
 
