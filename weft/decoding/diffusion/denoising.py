@@ -113,27 +113,6 @@ class ActionFilter:
         return Action(commit=SlotTokens.of(stats.slots[[surest]], drawn.ids[[surest]]))
 
 
-class OutputRelease:
-    """Reviews one canvas piece by piece. `refusal`: what a guard said, if one did."""
-
-    def __init__(self, canvas: Canvas, config: DecoderConfig, traits: ModelTraits) -> None:
-        self.refusal: Refusal | None = None
-        self._canvas = canvas
-        self._guards = [one.begin(canvas, traits) for one in config.guards]
-
-    def release(self, end: int) -> bool:
-        """Let slots before `end` be shown; false when a guard minds, and nothing more is."""
-        canvas = self._canvas
-        if end <= canvas.released:
-            return True
-        for guard in self._guards:
-            self.refusal = guard.review(canvas, end)
-            if self.refusal is not None:
-                return False
-        canvas.released = max(canvas.released, end)
-        return True
-
-
 Finish = Literal["stop", "length", "refused"]
 _NOISE_ID: Final = 0
 """What an opened slot holds where the model has no mask."""
@@ -159,6 +138,7 @@ class DenoisingRow:
         self.canvas = canvas
         self.counters = DenoisingCounters()
         self.finish: Finish | None = None
+        self.refusal: Refusal | None = None
         self.end = canvas.first
         self._config = config
         self._blocks = config.schedule.begin(canvas, traits)
@@ -169,7 +149,7 @@ class DenoisingRow:
         self._stop = config.stop.begin(canvas, traits)
         self._predictor = SlotPredictor(canvas, config, traits, commits, cache, rng, sampling)
         self._filter = ActionFilter(canvas, config, traits, self.counters)
-        self._output = OutputRelease(canvas, config, traits)
+        self._guards = [one.begin(canvas, traits) for one in config.guards]
         self._fill = _NOISE_ID if traits.mask_id is None else traits.mask_id
         self._looks: tuple[Query, ...] = ()
         self._pending: tuple[Stats, SampledTokens] | None = None
@@ -184,10 +164,6 @@ class DenoisingRow:
     @property
     def over(self) -> bool:
         return self.finish is not None and self._owed is None
-
-    @property
-    def refusal(self) -> Refusal | None:
-        return self._output.refusal
 
     @property
     def kept(self) -> NDArray[np.int64]:
@@ -326,10 +302,14 @@ class DenoisingRow:
 
     def _release(self, end: int) -> bool:
         """Let slots before `end` be shown; where a guard minds, that is the end."""
-        if self._output.release(end):
-            return True
-        self._close("refused", self.canvas.released)
-        return False
+        canvas = self.canvas
+        for guard in self._guards if end > canvas.released else ():
+            self.refusal = guard.review(canvas, end)
+            if self.refusal is not None:
+                self._close("refused", canvas.released)
+                return False
+        canvas.released = max(canvas.released, end)
+        return True
 
     def _finish(self, finish: Finish, end: int) -> None:
         if not self._release(end):

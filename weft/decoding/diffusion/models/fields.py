@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -140,3 +141,10 @@ class ConfigFields:
             f"{self.path}: {self._within}{key} is {cut}: {why}",
             hint="the folder's files must be those that were published with the model",
         )
+
+
+def write_config(folder: Path, values: Mapping[str, object]) -> None:
+    """Write the folder's config.json, all of it or none. Raises: `OSError`."""
+    beside = folder / f".{CONFIG}.{os.getpid()}"
+    beside.write_text(json.dumps(values, indent=1, allow_nan=False) + "\n", "utf-8")
+    beside.replace(folder / CONFIG)

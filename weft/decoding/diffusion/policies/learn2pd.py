@@ -5,7 +5,6 @@ A tiny network from confidences to verdicts, computed in numpy, for the one mode
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from weft.core.errors import CapabilityError
 from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.models.fields import CONFIG, ConfigFields
+from weft.decoding.diffusion.models.fields import CONFIG, ConfigFields, write_config
 from weft.decoding.diffusion.policies.ranking import commit, ranked
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SampledTokens, Stats
@@ -88,9 +87,7 @@ def save_filter(
     beside.chmod(0o644)
     beside.replace(folder / WEIGHTS)
     own = {"format": _FORMAT, "slots": slots, "hidden": hidden, "model": digest, **told}
-    beside = folder / f".{CONFIG}.{os.getpid()}"
-    beside.write_text(json.dumps({_OWN: own}, indent=1, allow_nan=False) + "\n", "utf-8")
-    beside.replace(folder / CONFIG)
+    write_config(folder, {_OWN: own})
 
 
 def load_filter(folder: Path, digest: str) -> FinalityFilter:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
-from weft.decoding.diffusion.canvas import Bits, Canvas
+from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
 from weft.decoding.diffusion.ports import Need
-from weft.decoding.diffusion.stats import OF_POLICIES, SampledTokens, Stats
+from weft.decoding.diffusion.stats import OF_POLICIES, SampledTokens, Stats, reaches
 from weft.decoding.sampling import TokenRng
 
 Score = Literal["confidence", "drawn", "margin", "entropy", "leftmost", "random"]
@@ -77,6 +77,19 @@ def surest(stats: Stats, count: int) -> Bits:
     chosen = np.zeros(len(stats.slots), dtype=np.bool_)
     chosen[ranked(stats.confidence, stats.open)[:count]] = True
     return chosen
+
+
+def confident(stats: Stats, threshold: float, least: int = 1) -> Bits:
+    """[slots]: the open ones whose confidence reaches `threshold`, else the `least` surest."""
+    chosen = stats.open & reaches(stats.confidence, threshold)
+    return chosen if chosen.any() else surest(stats, least)
+
+
+def rewritable(canvas: Canvas) -> Slots:
+    """The decided slots of the window that may be opened or edited again, ascending."""
+    inside = np.arange(canvas.window.start, canvas.window.stop)
+    slots: Slots = inside[~canvas.undecided[inside] & ~canvas.frozen[inside]]
+    return slots
 
 
 def picked(

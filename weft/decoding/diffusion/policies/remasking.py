@@ -10,17 +10,10 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.diffusion.policies.ranking import CommitRule, at_step, commit, surest
+from weft.decoding.diffusion.policies.ranking import CommitRule, at_step, commit, rewritable, surest
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SampledTokens, Stats, log_probabilities, reaches
 from weft.decoding.sampling import TokenRng
-
-
-def rewritable(canvas: Canvas) -> Slots:
-    """The decided slots of the window that may be opened again, ascending."""
-    inside = np.arange(canvas.window.start, canvas.window.stop)
-    slots: Slots = inside[~canvas.undecided[inside] & ~canvas.frozen[inside]]
-    return slots
 
 
 def shadow_probabilities(stats: Stats, canvas: Canvas) -> tuple[Slots, NDArray[np.float64]]:
