@@ -33,7 +33,7 @@ from weft.core.ports import ModelRequest, Sampling, complete
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, JsonSchema, Lossy, Message
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.exact import NoCache
-from weft.decoding.diffusion.denoising import DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import DenoisingRow, denoise_all
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.policies.fixed_pace import EveryStep
 from weft.decoding.diffusion.ports import DecoderConfig
@@ -179,7 +179,7 @@ class Noise:
         row = DenoisingRow(
             canvas, filling.configure(plugs), self.traits, CounterRng(seed), _SAMPLED
         )
-        denoised([row], self)
+        denoise_all([row], self)
         text = b"".join(self.vocabulary.bytes_of(int(token)) for token in row.kept).decode()
         return _Filled(_fits(text, schema), False, row.counters.forwards)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise_all
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
 from weft.decoding.diffusion.oracle.language import ListQuestion
@@ -72,5 +72,5 @@ def answered(
         Answered(question, begun(question, made(seed), seed, shaping, adapter=adapter, room=room))
         for seed, question in enumerate(random_question(operation, n, random) for _ in range(count))
     ]
-    denoised([one.row for one in rows], adapter)
+    denoise_all([one.row for one in rows], adapter)
     return rows

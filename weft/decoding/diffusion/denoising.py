@@ -356,13 +356,13 @@ def denoise(rows: Sequence[LoopRow], adapter: ModelAdapter) -> bool:
     return True
 
 
-def denoised(rows: Sequence[LoopRow], adapter: ModelAdapter) -> None:
+def denoise_all(rows: Sequence[LoopRow], adapter: ModelAdapter) -> None:
     """Write all rows to their ends."""
     while not all(row.over for row in rows):
         denoise(rows, adapter)
 
 
-def written(
+def denoise_text(
     adapter: ModelAdapter,
     canvas: Canvas,
     config: DecoderConfig,
@@ -371,5 +371,5 @@ def written(
 ) -> DenoisingRow:
     """One text, written to its end."""
     row = DenoisingRow(canvas, config, adapter.traits, rng, sampling)
-    denoised([row], adapter)
+    denoise_all([row], adapter)
     return row

@@ -16,7 +16,7 @@ from weft.core.errors import CapabilityError, InternalError, ModelRequestError
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Bits, Slots
 from weft.decoding.diffusion.query import Query, SoftSlots
-from weft.decoding.diffusion.spans import horizon, pieces, span_of
+from weft.decoding.diffusion.spans import horizon, span_of, split_query
 
 if TYPE_CHECKING:
     from weft.decoding.network.network import Network, SpanOutput
@@ -134,7 +134,7 @@ class NetworkAdapter:
             self._check(query)
         slots = self._slots(queries)
         chosen = self._chosen(queries, slots)
-        cut = [pieces(query, self.traits, self._piece) for query in chosen]
+        cut = [split_query(query, self.traits, self._piece) for query in chosen]
         for early in zip_longest(*(parts[:-1] for parts in cut)):
             self._read([(one, slot) for one, slot in zip(early, slots, strict=True) if one])
         readings = self._read([(parts[-1], slot) for parts, slot in zip(cut, slots, strict=True)])

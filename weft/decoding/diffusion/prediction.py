@@ -18,7 +18,13 @@ from weft.decoding.diffusion.ports import (
     ShadowReadingSession,
 )
 from weft.decoding.diffusion.query import Logits, Query, SoftSlots
-from weft.decoding.diffusion.stats import ProbeAnswer, SampledTokens, Stats, drawn_from, stats_of
+from weft.decoding.diffusion.stats import (
+    ProbeAnswer,
+    SampledTokens,
+    Stats,
+    compute_stats,
+    sample_tokens,
+)
 from weft.decoding.sampling import SamplingParams, TokenRng
 
 _NO_SLOTS: Final[Slots] = np.empty(0, dtype=np.int64)
@@ -84,7 +90,7 @@ class SlotPredictor:
         if self._adjuster is not None:
             logits = self._adjuster.adjust(logits, slots, canvas)
         keep, before = "distribution" in self._needs, self._before
-        stats = stats_of(
+        stats = compute_stats(
             canvas, slots, logits, self._end_ids, before=before, keep=keep, shadow=shadow
         )
         self._before = stats if keep else None
@@ -95,12 +101,12 @@ class SlotPredictor:
         canvas, slots = query.canvas, query.wanted
         wanted, rest = logits[: len(slots)], logits[len(slots) :]
         shadow = (query.shadows, rest) if len(rest) else None
-        stats = stats_of(canvas, slots, wanted, self._end_ids, shadow=shadow)
-        return ProbeAnswer(stats, drawn_from(canvas, slots, wanted, self._sampling, self._rng))
+        stats = compute_stats(canvas, slots, wanted, self._end_ids, shadow=shadow)
+        return ProbeAnswer(stats, sample_tokens(canvas, slots, wanted, self._sampling, self._rng))
 
     def drawn(self, slots: Slots, logits: Logits, *, fresh: bool = False) -> SampledTokens:
-        """Tokens for `slots` of the canvas; see `drawn_from`."""
-        return drawn_from(self._canvas, slots, logits, self._sampling, self._rng, fresh=fresh)
+        """Tokens for `slots` of the canvas; see `sample_tokens`."""
+        return sample_tokens(self._canvas, slots, logits, self._sampling, self._rng, fresh=fresh)
 
     def forget(self) -> None:
         """What was predicted before is of other slots than what will be."""

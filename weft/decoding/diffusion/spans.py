@@ -130,7 +130,7 @@ def _writes(
     return (HiddenStateWrite(0, rows, lambda _: mixing(mixed)),)
 
 
-def pieces(query: Query, traits: ModelTraits, most: int) -> list[Query]:
+def split_query(query: Query, traits: ModelTraits, most: int) -> list[Query]:
     """Queries to be asked one after another, of at most `most` slots; the last predicts.
 
     It may be longer: the window is never cut, nor is a block, nor anything where all slots see each

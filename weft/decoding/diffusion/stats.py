@@ -78,7 +78,7 @@ def log_probabilities(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     return found
 
 
-def stats_of(
+def compute_stats(
     canvas: Canvas,
     slots: Slots,
     logits: NDArray[np.float32],
@@ -156,7 +156,7 @@ class ProbeAnswer:
     drawn: SampledTokens
 
 
-def drawn_from(
+def sample_tokens(
     canvas: Canvas,
     slots: Slots,
     logits: NDArray[np.float32],

@@ -8,7 +8,7 @@ from tests.decoding.diffusion.toy import END, MASK, TRAITS, Leftmost, Toy
 from weft.core.errors import ModelRequestError
 from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoised
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoise_all
 from weft.decoding.diffusion.guard.moderation import ModerationGuard, ModerationRecord, RefusalProbe
 from weft.decoding.diffusion.guard.priors import PriorLimits, literals, words_in
 from weft.decoding.diffusion.ports import DecoderConfig
@@ -65,7 +65,7 @@ def test_prompt_and_fill_are_judged_as_one_text_before_a_block_is_shown() -> Non
 
 def test_what_was_released_stays_and_the_block_refused_does_not_show() -> None:
     row = row_of(Objects("fg"), [], {})
-    denoised([row], Toy())
+    denoise_all([row], Toy())
     assert row.finish == "refused"
     assert decode(row.kept) == "cdef"
 
@@ -73,7 +73,7 @@ def test_what_was_released_stays_and_the_block_refused_does_not_show() -> None:
 def test_what_nobody_minds_is_released_block_by_block() -> None:
     moderator, notes = Objects("zz"), list[ModerationRecord]()
     row = row_of(moderator, notes, {1: 5, 6: 2})
-    denoised([row], Toy(token=lambda slot: slot % 7))
+    denoise_all([row], Toy(token=lambda slot: slot % 7))
     assert row.finish == "length"
     assert [note.filled for note in notes] == [3, 6]
     assert [note.block for note in notes] == [0, 1]
@@ -85,7 +85,7 @@ def test_what_nobody_minds_is_released_block_by_block() -> None:
 def test_a_judge_that_fails_lets_nothing_through() -> None:
     notes = list[ModerationRecord]()
     row = row_of(Objects("c", breaks=True), notes, {})
-    denoised([row], Toy())
+    denoise_all([row], Toy())
     assert row.finish == "refused"
     assert [note.verdict for note in notes] == ["the moderator failed"]
 
@@ -93,7 +93,7 @@ def test_a_judge_that_fails_lets_nothing_through() -> None:
 def test_records_tell_priors_apart_and_hold_no_text() -> None:
     notes = list[ModerationRecord]()
     for literals_ in ({1: 5}, {2: 5}, {1: 6}, {1: 5}, {}):
-        denoised([row_of(Objects("zz"), notes, literals_)], Toy())
+        denoise_all([row_of(Objects("zz"), notes, literals_)], Toy())
     first = [note for note in notes if note.block == 0]
     assert len({note.prior for note in first}) == 4
     assert first[0].prior == first[3].prior

@@ -34,7 +34,7 @@ class ForeignSpan:
             raise ValueError(f"no tokens from {self.start} to {self.stop}")
 
 
-def forged(
+def forged_positions(
     prompt: Sequence[int], foreign: Sequence[ForeignSpan], control: frozenset[int]
 ) -> tuple[int, ...]:
     """The positions of `control` tokens (mask, end of text, roles, edits) in foreign text.
@@ -55,7 +55,7 @@ def refuse_forged(
     prompt: Sequence[int], foreign: Sequence[ForeignSpan], control: frozenset[int]
 ) -> None:
     """Nothing where foreign text is text. Raises: `ModelRequestError`, naming places, no text."""
-    found = forged(prompt, foreign, control)
+    found = forged_positions(prompt, foreign, control)
     if found:
         sources = sorted(
             {one.source for one in foreign for at in found if one.start <= at < one.stop}
@@ -79,7 +79,7 @@ def neutralise(
     """
     if control & set(instead):
         raise ValueError("a control token instead of a control token")
-    places = set(forged(prompt, foreign, control))
+    places = set(forged_positions(prompt, foreign, control))
     out: list[int] = []
     for at, token in enumerate(prompt):
         out.extend(instead if at in places else [token])

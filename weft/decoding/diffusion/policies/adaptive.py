@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.policies.ranking import Rows, ranked
+from weft.decoding.diffusion.policies.ranking import Rows, rank_rows
 from weft.decoding.diffusion.policies.remasking import shadow_probabilities
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SLACK, SampledTokens, Stats, reaches
@@ -124,7 +124,7 @@ class _AdaptiveSession:
 
     def _chosen(self, stats: Stats) -> tuple[Rows, Rows]:
         """What is written now, and which of it on the word of a certificate."""
-        rows = ranked(stats.confidence, stats.open)
+        rows = rank_rows(stats.confidence, stats.open)
         doubt = np.maximum(1.0 - stats.confidence[rows], 0.0)
         sure = int((doubt <= self._risk + SLACK).sum())
         bound = variation_bounds(doubt[:sure], stats.entropy[rows[:sure]])

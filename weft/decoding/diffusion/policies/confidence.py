@@ -15,9 +15,9 @@ from weft.decoding.diffusion.policies.ranking import (
     CommitRule,
     Rows,
     commit,
-    ranked,
+    most_confident,
+    rank_rows,
     score_of,
-    surest,
 )
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SLACK, SampledTokens, Stats, reaches
@@ -63,7 +63,7 @@ class _ThresholdSession(PacedSession):
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         rules, due = self._settings, self.due(stats, canvas)
         score = score_of(rules.by, stats, drawn)
-        rows = ranked(score, stats.open)
+        rows = rank_rows(score, stats.open)
         sure = int(reaches(score[rows], rules.threshold).sum())
         if not sure or (rules.filled and sure < due):
             sure = due
@@ -89,7 +89,7 @@ class FactorPolicy(CommitRule):
 
     def rows(self, stats: Stats, drawn: SampledTokens, _canvas: Canvas) -> Rows:
         score = score_of(self.by, stats, drawn)
-        rows = ranked(score, stats.open)
+        rows = rank_rows(score, stats.open)
         # with the slack, rounding does not let through what stands at the border
         doubt = (np.arange(len(rows)) + 2) * (1.0 - score[rows] + SLACK)
         return rows[: max(1, int((doubt < self.factor).sum()))]
@@ -107,7 +107,7 @@ class EntropyThresholdPolicy(CommitRule):
         _check_nats(self.nats)
 
     def rows(self, stats: Stats, _drawn: SampledTokens, _canvas: Canvas) -> Rows:
-        rows = ranked(-stats.entropy, stats.open)
+        rows = rank_rows(-stats.entropy, stats.open)
         return rows[: max(1, int(reaches(-stats.entropy[rows], -self.nats).sum()))]
 
 
@@ -126,7 +126,7 @@ class EntropyBoundPolicy(CommitRule):
         _check_nats(self.nats)
 
     def rows(self, stats: Stats, _drawn: SampledTokens, _canvas: Canvas) -> Rows:
-        rows = ranked(-stats.entropy, stats.open)
+        rows = rank_rows(-stats.entropy, stats.open)
         entropy = stats.entropy[rows]
         # ascending: the largest of a beginning is its last
         lost = np.cumsum(entropy) - entropy
@@ -154,7 +154,7 @@ class HierarchyPolicy(CommitRule):
             if len(run):
                 best = run[stats.confidence[run].argmax()]
                 chosen[best] |= fair[best]
-        return chosen | surest(stats, 1)
+        return chosen | most_confident(stats, 1)
 
 
 def _check_nats(nats: float) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.diffusion.policies.ranking import confident
+from weft.decoding.diffusion.policies.ranking import confident_rows
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SampledTokens, Stats, reaches
 
@@ -50,7 +50,7 @@ class _TokenEditSession:
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         if canvas.block != self._block:
             self._block, self._reviews = canvas.block, self._settings.reviews
-        chosen = confident(stats, self._settings.write)
+        chosen = confident_rows(stats, self._settings.write)
         commit = SlotTokens.of(stats.slots[chosen], drawn.ids[chosen])
         if self._settings.edit is None:
             return Action(commit=commit)
@@ -119,7 +119,7 @@ class _IndelSession:
         if canvas.block != self._block:
             self._block, self._seen = canvas.block, set()
             self._budget, self._reviews = self._settings.budget, self._settings.reviews
-        chosen = confident(stats, self._settings.write)
+        chosen = confident_rows(stats, self._settings.write)
         commit = SlotTokens.of(stats.slots[chosen], drawn.ids[chosen])
         edits = self._edits(stats, canvas) if self._fresh(canvas) else Action()
         if not stats.open.any():

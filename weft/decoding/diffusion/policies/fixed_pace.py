@@ -16,8 +16,8 @@ from weft.decoding.diffusion.policies.ranking import (
     Score,
     at_step,
     commit,
-    picked,
-    ranked,
+    rank_rows,
+    sample_rows,
     score_of,
 )
 from weft.decoding.diffusion.ports import Need
@@ -186,9 +186,9 @@ class _FixedPaceSession(PacedSession):
             score = np.where(late, score - 2.0 * (1.0 + np.abs(score).max()), score)
         if rules.score == "random" or rules.spread:
             spread = rules.spread or 1.0
-            rows = picked(score, stats.open, due, spread, drawn.chance, canvas.step)
+            rows = sample_rows(score, stats.open, due, spread, drawn.chance, canvas.step)
         else:
-            rows = ranked(score, stats.open)[:due]
+            rows = rank_rows(score, stats.open)[:due]
         return commit(stats, drawn, rows)
 
 

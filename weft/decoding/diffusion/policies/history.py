@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.diffusion.policies.ranking import commit, surest
+from weft.decoding.diffusion.policies.ranking import commit, most_confident
 from weft.decoding.diffusion.policies.uniform_state import mixture
 from weft.decoding.diffusion.ports import CommitPolicy, CommitSession, Need
 from weft.decoding.diffusion.query import SoftSlots
@@ -56,7 +56,7 @@ class _KlassSession:
         }
         lasting = np.array([self._calm.get(int(s), 0) >= rules.history for s in stats.slots])
         chosen = stats.open & lasting & reaches(stats.confidence, rules.confidence)
-        return commit(stats, drawn, chosen if chosen.any() else surest(stats, rules.least))
+        return commit(stats, drawn, chosen if chosen.any() else most_confident(stats, rules.least))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class _SmoothingSession:
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         rules, passes = self._settings, canvas.step_in_block
         threshold = max(rules.threshold, 1.0 - rules.fall * passes)
-        chosen = (stats.open & reaches(stats.confidence, threshold)) | surest(stats, 1)
+        chosen = (stats.open & reaches(stats.confidence, threshold)) | most_confident(stats, 1)
         weight = min(rules.most, rules.weight + rules.rise * passes)
         return Action(
             commit=SlotTokens.of(stats.slots[chosen], drawn.ids[chosen]),

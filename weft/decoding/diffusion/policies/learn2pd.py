@@ -21,7 +21,7 @@ from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.models.fields import CONFIG, ConfigFields, write_config
-from weft.decoding.diffusion.policies.ranking import commit, ranked
+from weft.decoding.diffusion.policies.ranking import commit, rank_rows
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SampledTokens, Stats
 
@@ -178,7 +178,7 @@ class _Learn2pdSession:
         judged = stats.open & (places < finality.slots)
         sure = np.zeros(len(stats.slots), dtype=np.bool_)
         sure[judged] = final[places[judged]] > self._settings.threshold
-        sure[ranked(stats.confidence, stats.open)[:1]] = True
+        sure[rank_rows(stats.confidence, stats.open)[:1]] = True
         return commit(stats, drawn, sure)
 
 

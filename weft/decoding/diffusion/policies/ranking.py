@@ -62,7 +62,7 @@ def score_of(score: Score, stats: Stats, drawn: SampledTokens) -> NDArray[np.flo
             return np.zeros(len(stats.slots))
 
 
-def ranked(score: NDArray[np.float64], among: Bits) -> Rows:
+def rank_rows(score: NDArray[np.float64], among: Bits) -> Rows:
     """The rows `among` [slots], the highest score first, of equals the leftmost.
 
     Scores of float32 logits that differ by less than a millionth are equal: which of them is
@@ -72,17 +72,17 @@ def ranked(score: NDArray[np.float64], among: Bits) -> Rows:
     return rows[np.argsort(-np.rint(score[rows] * _STEPS), kind="stable")]
 
 
-def surest(stats: Stats, count: int) -> Bits:
-    """[slots]: the `count` open ones of the highest confidence, as `ranked` orders them."""
+def most_confident(stats: Stats, count: int) -> Bits:
+    """[slots]: the `count` open ones of the highest confidence, as `rank_rows` orders them."""
     chosen = np.zeros(len(stats.slots), dtype=np.bool_)
-    chosen[ranked(stats.confidence, stats.open)[:count]] = True
+    chosen[rank_rows(stats.confidence, stats.open)[:count]] = True
     return chosen
 
 
-def confident(stats: Stats, threshold: float, least: int = 1) -> Bits:
+def confident_rows(stats: Stats, threshold: float, least: int = 1) -> Bits:
     """[slots]: the open ones whose confidence reaches `threshold`, else the `least` surest."""
     chosen = stats.open & reaches(stats.confidence, threshold)
-    return chosen if chosen.any() else surest(stats, least)
+    return chosen if chosen.any() else most_confident(stats, least)
 
 
 def rewritable(canvas: Canvas) -> Slots:
@@ -92,7 +92,7 @@ def rewritable(canvas: Canvas) -> Slots:
     return slots
 
 
-def picked(
+def sample_rows(
     score: NDArray[np.float64], among: Bits, count: int, spread: float, chance: TokenRng, step: int
 ) -> Rows:
     """`count` rows `among` [slots] one after the other, with weights exp(score / spread)."""
@@ -104,7 +104,7 @@ def picked(
         if not weights.any():  # the rest is too unlikely for float64
             left = among.copy()
             left[rows] = False
-            return np.array([*rows, *ranked(score, left)[: count - len(rows)]], dtype=np.intp)
+            return np.array([*rows, *rank_rows(score, left)[: count - len(rows)]], dtype=np.intp)
     return np.array(rows, dtype=np.intp)
 
 

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.diffusion.policies.ranking import CommitRule, at_step, commit, rewritable, surest
+from weft.decoding.diffusion.policies.ranking import (
+    CommitRule,
+    at_step,
+    commit,
+    most_confident,
+    rewritable,
+)
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SampledTokens, Stats, log_probabilities, reaches
 from weft.decoding.sampling import TokenRng
@@ -58,8 +64,8 @@ class WinoPolicy(CommitRule):
     def rows(self, stats: Stats, _drawn: SampledTokens, _canvas: Canvas) -> Bits:
         """Of the surest, as many as the cap says, those that pass; one at least."""
         cap = int(min(max(self.share * int(stats.open.sum()), self.few), self.many))
-        chosen = surest(stats, cap) & reaches(stats.confidence, self.draft)
-        return chosen if chosen.any() else surest(stats, 1)
+        chosen = most_confident(stats, cap) & reaches(stats.confidence, self.draft)
+        return chosen if chosen.any() else most_confident(stats, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +144,7 @@ class _RemdmSession:
         most = min(self._left, int(stats.open.sum()) - due)
         again = self._opened(decided, canvas, drawn.chance)[: max(0, most)]
         self._left -= len(again)
-        chosen = surest(stats, due + len(again))
+        chosen = most_confident(stats, due + len(again))
         for slot, p in zip(stats.slots[chosen], drawn.p[chosen], strict=True):
             self._psi[int(slot)] = float(p)
         return Action(

@@ -14,7 +14,7 @@ from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.tracking import front, reach
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.policies.ranking import Score, ranked, score_of
+from weft.decoding.diffusion.policies.ranking import Score, rank_rows, score_of
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.query import Query
 from weft.decoding.diffusion.stats import ProbeAnswer, SampledTokens, Stats
@@ -91,7 +91,7 @@ class _SelfSpeculativeSession:
 
     def _steps(self, stats: Stats, drawn: SampledTokens) -> list[Step]:
         """All open slots in order."""
-        rows = ranked(score_of(self._settings.order, stats, drawn), stats.open)
+        rows = rank_rows(score_of(self._settings.order, stats, drawn), stats.open)
         return [(int(stats.slots[row]), int(drawn.ids[row])) for row in rows]
 
     def _ends(self, canvas: Canvas) -> bool:

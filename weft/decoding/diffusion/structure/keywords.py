@@ -70,14 +70,14 @@ def value_types(schema: Schema) -> tuple[str, ...]:
     return ()
 
 
-def without(schema: Schema, *names: str) -> dict[str, Any]:
+def without_keywords(schema: Schema, *names: str) -> dict[str, Any]:
     """A copy that lacks the keywords `names`, and annotations."""
     return {k: v for k, v in schema.items() if k not in names and k not in ANNOTATIONS}
 
 
 def intersect_schemas(one: Schema, other: Schema) -> dict[str, Any]:
     """A schema that a value fits when it fits `one` and `other`. Raises: `NotASkeleton`."""
-    first, second = without(one), without(other)
+    first, second = without_keywords(one), without_keywords(other)
     _agree_on_others(first, second)
     result = dict(first)
     for key, value in second.items():
@@ -192,7 +192,7 @@ def lists_values(schema: Schema, kind: type) -> bool:
     """Whether it lists strings (`str`) or numbers (`float`) and says nothing else."""
     values = _listed_values(schema)
     name = "string" if kind is str else "number"
-    alone = not without(schema, "const", "enum")
+    alone = not without_keywords(schema, "const", "enum")
     return bool(values) and alone and all(has_type(value, (name,)) for value in values or ())
 
 

@@ -21,7 +21,7 @@ from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.language import ListQuestion
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, LANGUAGES
 from weft.training.devices import mixed_precision
-from weft.training.diffusion.list_model.questions import ListBatch, alike, patterns
+from weft.training.diffusion.list_model.questions import ListBatch, canonical_question, patterns
 
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM
@@ -109,7 +109,7 @@ def expected_tokens(
     if question.operation in DETERMINISTIC:
         return None
     alphabet = np.array(LANGUAGES[question.operation].alphabet(question), dtype=np.int64)
-    same = alike(question)
+    same = canonical_question(question)
     hot = _hot(same)  # [answers, slots, tokens]
     alphabet = alphabet[: hot.shape[2]]
     if not decided.any():

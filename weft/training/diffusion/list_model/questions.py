@@ -23,13 +23,13 @@ from weft.decoding.diffusion.oracle.puzzles import word_class
 _HELD_OUT_EVERY: Final = 10
 
 
-def held_out(question: ListQuestion) -> bool:
+def is_held_out(question: ListQuestion) -> bool:
     """Whether no training sees a question about these items, in whatever order. A tenth are."""
     text = " ".join(str(item) for item in sorted(question.items))
     return zlib.crc32(text.encode("ascii")) % _HELD_OUT_EVERY == 0
 
 
-def drawn_question(
+def draw_question(
     operation: str, n: int, rng: np.random.Generator, *, unseen: bool = False
 ) -> ListQuestion:
     """A question of those that are learnt from; with `unseen`, of those held out.
@@ -38,18 +38,18 @@ def drawn_question(
     """
     while True:
         question = random_question(operation, n, rng)
-        if held_out(question) == unseen:
+        if is_held_out(question) == unseen:
             return question
 
 
-def drawn_answer(question: ListQuestion, rng: np.random.Generator) -> tuple[int, ...]:
+def draw_answer(question: ListQuestion, rng: np.random.Generator) -> tuple[int, ...]:
     """One of its valid answers, all equally likely."""
-    codes = patterns(alike(question))
+    codes = patterns(canonical_question(question))
     alphabet = LANGUAGES[question.operation].alphabet(question)
     return tuple(alphabet[code] for code in codes[rng.integers(len(codes))])
 
 
-def alike(question: ListQuestion) -> ListQuestion:
+def canonical_question(question: ListQuestion) -> ListQuestion:
     """The question that stands for all whose answers are built in the same way.
 
     It differs in the names only, where their order or kind does not matter.
@@ -154,8 +154,8 @@ class ListSource:
         questions = []
         for row, number in enumerate(chosen):
             operation, n = self._shapes[number]
-            question = drawn_question(operation, n, rng)
-            text = (*question.prompt, *drawn_answer(question, rng))
+            question = draw_question(operation, n, rng)
+            text = (*question.prompt, *draw_answer(question, rng))
             tokens[row, : len(text)] = text
             starts[row], ends[row] = len(question.prompt), len(text)
             questions.append(question)

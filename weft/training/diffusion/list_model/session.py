@@ -29,7 +29,7 @@ from weft.training.diffusion.list_model.questions import (
     LONGEST,
     ListBatch,
     ListSource,
-    drawn_question,
+    draw_question,
 )
 from weft.training.diffusion.spec import (
     CHECKPOINT,
@@ -72,7 +72,7 @@ class ListPredictor:
 def questions(operation: str, n: int, count: int, seed: int = 0) -> list[ListQuestion]:
     """`count` of those that are held out."""
     rng = np.random.default_rng([seed, n])
-    return [drawn_question(operation, n, rng, unseen=True) for _ in range(count)]
+    return [draw_question(operation, n, rng, unseen=True) for _ in range(count)]
 
 
 def validity(

@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from weft.core.errors import CapabilityError, InputError
 from weft.decoding.diffusion.adapter import ModelAdapter
-from weft.decoding.diffusion.denoising import denoised
+from weft.decoding.diffusion.denoising import denoise_all
 from weft.decoding.diffusion.models import adapter_file
 from weft.decoding.diffusion.models.families import OURS
 from weft.decoding.diffusion.models.folder import FORMAT
@@ -327,7 +327,7 @@ def _compared(
             if one_by_one is None:
                 return None
             rows = denoising_rows(adapter, some, slots, [EntropyThresholdPolicy()] * len(some))
-            denoised(rows, adapter)
+            denoise_all(rows, adapter)
             for row, text in zip(rows, one_by_one, strict=True):
                 kept = row.kept
                 tokens += len(kept)

@@ -19,10 +19,10 @@ from weft.core.errors import InputError
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import denoised
+from weft.decoding.diffusion.denoising import denoise_all
 from weft.decoding.diffusion.policies import learn2pd
 from weft.decoding.diffusion.policies.learn2pd import FinalityFilter, confidences
-from weft.decoding.diffusion.policies.ranking import ranked
+from weft.decoding.diffusion.policies.ranking import rank_rows
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SampledTokens, Stats
 from weft.training.diffusion.parallel_decoding.self_generated import (
@@ -116,7 +116,7 @@ class _ReplaySession:
         chosen = right
         if not right.any():  # otherwise it would look at the same canvas for ever
             chosen = np.zeros_like(right)
-            chosen[ranked(stats.confidence, stats.open)[:1]] = True
+            chosen[rank_rows(stats.confidence, stats.open)[:1]] = True
         slots = stats.slots[chosen]
         return Action(commit=SlotTokens.of(slots, self._text[slots]))
 
@@ -146,7 +146,7 @@ def replay_texts(
         rows = denoising_rows(
             adapter, [text.prompt for text in some], len(some[0].answer), policies
         )
-        denoised(rows, adapter)
+        denoise_all(rows, adapter)
         on_text(first + len(some))
         if stop():
             return None

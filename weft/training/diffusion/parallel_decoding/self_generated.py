@@ -18,7 +18,7 @@ from weft.core.errors import CapabilityError, InputError
 from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
 from weft.decoding.diffusion.caches.exact import exact_cache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise_all
 from weft.decoding.diffusion.models.loading import load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.oracle import vocabulary as words
@@ -31,7 +31,7 @@ from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.network.options import NetworkOptions
 from weft.decoding.sampling import CounterRng
 from weft.training.diffusion.block.documents import random_document
-from weft.training.diffusion.list_model.questions import QuestionMix, drawn_question
+from weft.training.diffusion.list_model.questions import QuestionMix, draw_question
 from weft.training.diffusion.spec import DiffusionTrainingJob
 from weft.training.prompts import Conversation, Tokenizer, read_prompts
 
@@ -88,7 +88,7 @@ def write_texts(
         rows = denoising_rows(
             adapter, some, slots, [FixedPacePolicy(EveryStep(1), "confidence")] * len(some)
         )
-        denoised(rows, adapter)
+        denoise_all(rows, adapter)
         for prompt, row in zip(some, rows, strict=True):
             answer = np.full(slots, min(adapter.traits.end_ids), dtype=np.int64)
             answer[: len(row.kept)] = row.kept
@@ -183,7 +183,7 @@ class ListPromptSource:
         found: list[Prompt] = []
         while len(found) < count:
             name, n, _ = forms[rng.choice(len(forms), p=weights / weights.sum())]
-            question = drawn_question(name, n, rng, unseen=unseen)
+            question = draw_question(name, n, rng, unseen=unseen)
             if LANGUAGES[name].length(question) <= slots:
                 found.append(question.prompt)
         return found
