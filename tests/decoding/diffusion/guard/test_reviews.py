@@ -11,7 +11,7 @@ from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoise_all
 from weft.decoding.diffusion.guard.moderation import ModerationGuard, ModerationRecord, RefusalProbe
 from weft.decoding.diffusion.guard.priors import PriorLimits, literals, words_in
-from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.ports import DecoderConfig, Refusal
 from weft.decoding.diffusion.schedules import FixedBlocks
 from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng
@@ -164,13 +164,17 @@ def test_a_schema_without_end_is_refused() -> None:
 
 def test_the_first_look_sums_what_refusals_begin_with() -> None:
     """The toy writes `slot % 8` with logits of 9 less a tenth a slot."""
+
+    def reviewed(openings: tuple[tuple[int, ...], ...], model: Toy) -> Refusal | None:
+        look = RefusalProbe(openings, slots=4).begin([0, 1], model.traits, 0)
+        return look.review(model.forward([look.query])[0])
+
     toy = Toy()
-    likely = RefusalProbe(((2, 3), (4,)), slots=4)
-    assert likely.probability(toy, [0, 1], 0) > 0.99
-    assert likely.review(toy, [0, 1], 0) is not None
-    assert RefusalProbe(((3, 2),), slots=4).review(toy, [0, 1], 0) is None
-    ends = Toy(token=lambda _: END)
-    refusal = RefusalProbe((), slots=4).review(ends, [0, 1], 0)
+    look = RefusalProbe(((2, 3), (4,)), slots=4).begin([0, 1], toy.traits, 0)
+    assert look.probability(toy.forward([look.query])[0]) > 0.99
+    assert reviewed(((2, 3), (4,)), toy) is not None
+    assert reviewed(((3, 2),), toy) is None
+    refusal = reviewed((), Toy(token=lambda _: END))
     assert refusal is not None
     assert refusal.reason == "the model would refuse"
     assert all(query.scratch for queries in toy.passes for query in queries)

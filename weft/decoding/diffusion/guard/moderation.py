@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.ports import Refusal
 from weft.decoding.diffusion.query import Query
@@ -126,16 +126,6 @@ class RefusalProbe:
         wanted = np.arange(canvas.first, stop, dtype=np.int64)
         query = Query(canvas, np.arange(stop), wanted, stop, scratch=True, kind="look")
         return RefusalQuery(self, query, traits.end_ids)
-
-    def probability(self, adapter: ModelAdapter, prompt: Sequence[int], row: int) -> float:
-        """Of a refusal. Costs a pass; the row's cache is left as it was."""
-        look = self.begin(prompt, adapter.traits, row)
-        return look.probability(adapter.forward([look.query])[0])
-
-    def review(self, adapter: ModelAdapter, prompt: Sequence[int], row: int) -> Refusal | None:
-        """A refusal where the model would have given one."""
-        look = self.begin(prompt, adapter.traits, row)
-        return look.review(adapter.forward([look.query])[0])
 
 
 @dataclass(frozen=True, slots=True)

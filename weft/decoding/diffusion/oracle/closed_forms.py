@@ -10,19 +10,6 @@ from math import factorial, perm, prod
 from typing import Final
 
 
-def _certain(_n: int) -> float:
-    return 1.0
-
-
-def _shuffle(n: int) -> float:
-    return float(factorial(n) / n**n)
-
-
-def _replace(n: int) -> float:
-    """One slot draws the new item, all others do not."""
-    return (1.0 - 1.0 / n) ** (n - 1)
-
-
 def _insert(n: int) -> float:
     """Summed over the gap k: slots before it draw their own item, those after it the one before."""
     ways = sum(perm(n, k) * perm(n, n - k) for k in range(n + 1))
@@ -36,28 +23,15 @@ def _remove(n: int) -> float:
     return sum(b * a for b, a in zip(before, after, strict=True))
 
 
-def _match(n: int) -> float:
-    return 1.0 / n
-
-
-def _parity(_n: int) -> float:
-    return 0.5
-
-
+_CERTAIN: Final = "copy reverse sort replace_index remove_index insert_index choose_any"
 ONE_STEP: Final[Mapping[str, Callable[[int], float]]] = {
-    "copy": _certain,
-    "reverse": _certain,
-    "sort": _certain,
-    "replace_index": _certain,
-    "remove_index": _certain,
-    "insert_index": _certain,
-    "choose_any": _certain,
-    "shuffle": _shuffle,
-    "replace_random": _replace,
+    **dict.fromkeys(_CERTAIN.split(), lambda _n: 1.0),
+    "shuffle": lambda n: float(factorial(n) / n**n),
+    "replace_random": lambda n: (1.0 - 1.0 / n) ** (n - 1),  # one slot draws the new item
     "insert_random": _insert,
     "remove_random": _remove,
-    "pair_match": _match,
-    "parity": _parity,
+    "pair_match": lambda n: 1.0 / n,
+    "parity": lambda _n: 0.5,
 }
 """Validity of an answer to a question of n items that is written in one step, by operation."""
 
