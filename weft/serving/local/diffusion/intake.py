@@ -24,7 +24,7 @@ from weft.decoding.diffusion.ports import (
     OutputGuard,
     ScheduleSession,
 )
-from weft.decoding.diffusion.schedules.fixed_blocks import fill_of
+from weft.decoding.diffusion.schedules import fill_of
 from weft.decoding.diffusion.stats import Stats
 from weft.decoding.diffusion.structure.compiler import StructureCompiler
 from weft.decoding.diffusion.structure.filling import StructureFiller
@@ -225,7 +225,7 @@ class DiffusionIntake:
             if form is not None:
                 filling = StructureFiller(form, traits)
                 canvas = filling.canvas(prompt, row=row)
-                return DenoisingRow(canvas, filling.plugs(config), traits, chance, shaping)
+                return DenoisingRow(canvas, filling.configure(config), traits, chance, shaping)
             limit = len(prompt) + most
             canvas = Canvas(prompt, length, fill_of(traits), row=row, limit=limit)
             growing = replace(config, schedule=GrowingSchedule(config.schedule, slots))
