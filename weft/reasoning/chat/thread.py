@@ -11,19 +11,12 @@ from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from weft.core.errors import ModelRequestError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
-from weft.core.ports import (
-    Capabilities,
-    ModelClient,
-    ModelRequest,
-    Sampling,
-    Startable,
-    Tokenizing,
-)
+from weft.core.ports import Capabilities, ModelClient, ModelRequest, Sampling, Startable, Tokenizing
 from weft.core.values import JsonSchema, Message, Usage
 from weft.engine import Expand, Inputs, Node, NodeContext, NodeFn, Policy, Retry, best_effort
 from weft.reasoning.chat.call import (
@@ -37,7 +30,7 @@ from weft.reasoning.chat.call import (
 )
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.thought import (
-    ThoughtCounts,
+    Thought,
     ThreadFork,
     ThreadRecord,
     ThreadSegment,
@@ -305,12 +298,16 @@ class ChatThread:
             self._result,
         )
 
-    def finish(self, result: str, why: str) -> tuple[ThreadRecord, ThoughtCounts]:
-        """End the first thread: its record, and what all threads cost."""
-        self.returns(result)
+    def finish(self, answer: str, why: str, **fields: Any) -> Thought:
+        """End the first thread: the thought that it came to, with what all threads did and cost.
+
+        `fields` are further ones of `Thought`.
+        """
+        self.returns(answer)
         self._end(ThreadState.DONE, why)
         record, tree = self.record(), self._tree
-        return record, tree_counts(record, tree.usage, tree.tokens, tree.lost_tokens)
+        counts = tree_counts(record, tree.usage, tree.tokens, tree.lost_tokens)
+        return Thought(answer, tree=record, counts=counts, why=why, **fields)
 
     async def _prompt(self, messages: tuple[Message, ...], lead: str) -> _ChatPrompt:
         """`messages` with the beginning of their answer, where the model takes one."""

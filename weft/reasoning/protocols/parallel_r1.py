@@ -58,11 +58,7 @@ class ParallelR1(BlockGrammar):
     """
 
     name = "parallel-r1"
-    pairs = (
-        ("<Parallel>", "</Parallel>"),
-        ("<Path>", "</Path>"),
-        ("<Summary>", "</Summary>"),
-    )
+    pairs = (("<Parallel>", "</Parallel>"), ("<Path>", "</Path>"), ("<Summary>", "</Summary>"))
     marks = tags_of(pairs)
     rules = _RULES
     fork_at = "<Parallel>"

@@ -147,11 +147,7 @@ class ThreadDecoder:
         self._thread.note(ThreadSegment((), "", role="lost", tokens=call.used - kept))
 
     async def _asked(
-        self,
-        context: NodeContext,
-        granted: int,
-        stops: tuple[str, ...],
-        schema: JsonSchema | None,
+        self, context: NodeContext, granted: int, stops: tuple[str, ...], schema: JsonSchema | None
     ) -> DecodeCall:
         """The call, at its end: without a completion when it may write no more tokens."""
         tree, thread = self._tree, self._thread

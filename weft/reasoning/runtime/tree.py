@@ -79,11 +79,7 @@ class DecodeCall:
     def node(self, node: NodeId, weight: float) -> Node:
         """The node that makes the call. It does not fail: without `completion` it came to none."""
         policy = Policy(
-            spends=True,
-            resource=self._model.model,
-            retry=_RETRY,
-            weight=weight,
-            default=None,
+            spends=True, resource=self._model.model, retry=_RETRY, weight=weight, default=None
         )
         return Node(node, self._work, policy=policy, kind="model", recallable=False)
 
