@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
 from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.protocols.blocks import THINK, without
@@ -66,7 +65,6 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
 
     Raises: `BuildError` for a setting that it does not have, or out of range.
     """
-    settings = read_settings("a2r", options.settings, {"paths": options.width})
-    if settings["paths"] < 1:
-        raise BuildError(f"a2r explores 1 path or more, not {settings['paths']}")
+    defaults = {"paths": options.width}
+    settings = read_settings("a2r", options.settings, defaults, least={"paths": 1})
     return GrammarStrategy(A2r(settings["paths"]), model, options)

@@ -7,15 +7,14 @@ came of them (the second phase as in A2R).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Self
 
 from weft.core.errors import BuildError
-from weft.core.ports import ModelClient
 from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.protocols.blocks import THINK, without
 from weft.reasoning.protocols.synthesis import synthesis
 from weft.reasoning.question import Question, conversation, question_text
-from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.runtime import strategy_of
 from weft.reasoning.runtime.grammar import JoinMove, NewRootJoin, ProtocolGrammar, SpliceJoin
 from weft.reasoning.runtime.moves import (
     ChildSpec,
@@ -31,7 +30,6 @@ from weft.reasoning.runtime.moves import (
 )
 from weft.reasoning.runtime.moves import FinalAnswer as Answer
 from weft.reasoning.runtime.thread import Thread
-from weft.reasoning.strategy import Strategy
 
 THOUGHTS: Final = 8
 """How many thoughts the published models have tokens for."""
@@ -54,6 +52,9 @@ class ParaThinker(ProtocolGrammar):
     """As many thoughts as `paths`. `first`: when one ends the others are cut off where they are."""
 
     name = "parathinker"
+    lost_by_prompt = _LOST
+    lost_flat = _LOST_FLAT
+    lost_trained = _LOST_TRAINED
     marks = (
         *(tag for i in range(1, THOUGHTS + 1) for tag in (f"<think{i}>", f"</think{i}>")),
         "<summary>",
@@ -65,6 +66,18 @@ class ParaThinker(ProtocolGrammar):
         self._paths = paths
         self._first = first
         self.lead = lead
+
+    @classmethod
+    def configured(cls, options: ThinkOptions) -> Self:
+        """Settings: `paths` (the width, at most 8), `first_finish` (no), and `lead`.
+
+        `lead`: the words that begin the summary. Raises: `BuildError`.
+        """
+        defaults = {"paths": min(options.width, THOUGHTS), "first_finish": False, "lead": LEAD}
+        given = read_settings(cls.name, options.settings, defaults)
+        if not 1 <= given["paths"] <= THOUGHTS:
+            raise BuildError(f"parathinker has 1 to {THOUGHTS} paths, not {given['paths']}")
+        return cls(given["paths"], first=given["first_finish"], lead=given["lead"])
 
     def opening(self, question: Question, *, prompted: bool) -> Opening:  # noqa: ARG002
         return Opening(conversation(question, "", question_text(question)))
@@ -121,28 +134,4 @@ class ParaThinker(ProtocolGrammar):
         return without(said.removeprefix(self.lead) if begun else said, self.marks)
 
 
-def _header(root: Thread, key: str) -> Parts:
-    return () if root.prompted else (ControlTag(f"<think{key}>"),)
-
-
-def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `parathinker`.
-
-    Settings: `paths` (default: the width, at most 8), `first_finish` (False: all thoughts end by
-    themselves), `lead` (the words that begin the summary; those that the model was trained with).
-
-    Raises: `BuildError` for a setting that it does not have, or out of range.
-    """
-    defaults = {"paths": min(options.width, THOUGHTS), "first_finish": False, "lead": LEAD}
-    settings = read_settings("parathinker", options.settings, defaults)
-    if not 1 <= settings["paths"] <= THOUGHTS:
-        raise BuildError(f"parathinker has 1 to {THOUGHTS} paths, not {settings['paths']}")
-    grammar = ParaThinker(settings["paths"], first=settings["first_finish"], lead=settings["lead"])
-    return GrammarStrategy(
-        grammar,
-        model,
-        options,
-        lost_by_prompt=_LOST,
-        lost_flat=_LOST_FLAT,
-        lost_trained=_LOST_TRAINED,
-    )
+make = strategy_of(ParaThinker.configured)

@@ -85,6 +85,7 @@ class Pasta(ProtocolGrammar):
     """Promises fork and do not wait. Those of a topic that was promised before are only text."""
 
     name = "pasta"
+    lost_by_prompt = _LOST
     marks = (PROMISE, SYNC, ASYNC, ASYNC_END)
     also = THINK
 
@@ -178,4 +179,4 @@ def _topic(promise: str) -> str:
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
     """The strategy `pasta`. It has no settings."""
     read_settings("pasta", options.settings, {})
-    return GrammarStrategy(Pasta(), model, options, lost_by_prompt=_LOST)
+    return GrammarStrategy(Pasta(), model, options)
