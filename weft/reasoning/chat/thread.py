@@ -1,7 +1,7 @@
 """Threads that ask with fresh prompts: one after the other, or side by side. Knows no protocol.
 
 For strategies that orchestrate whole conversations; those that work inside one context of tokens
-have the runtime. All threads of one thought pay from one purse.
+have the runtime. All threads of one thought pay from one token budget.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _ChatPrompt(NamedTuple):
 class ChatThread:
     """One thread. `ChatThread.begin` makes the first of a thought, `fork` the others.
 
-    Neither a call that fails nor an empty purse raises: `Generation` tells.
+    Neither a call that fails nor an empty budget raises: `Generation` tells.
     """
 
     def __init__(
@@ -127,7 +127,6 @@ class ChatThread:
 
     @property
     def context(self) -> NodeContext:
-        """The node that this thread is."""
         assert self._context is not None, "the thread has not begun"
         return self._context
 
@@ -148,7 +147,7 @@ class ChatThread:
 
     @property
     def tokens_left(self) -> int:
-        """How many tokens are left in the purse of all threads."""
+        """How many tokens are left in the token budget of all threads."""
         return self._tree.allowance.left
 
     @property
@@ -184,7 +183,7 @@ class ChatThread:
         """What the model answers to `messages`, asked in the node `name` of this thread.
 
         At most `max_tokens` (None: those of the options), and none of the last `keep` tokens in
-        the purse or on the critical path. A `schema` is left out where the model cannot be held to
+        the budget or on the critical path. A `schema` is left out where the model cannot be held to
         one. `amend` may change the request, `watch` is told of each piece of the answer. `lead` is
         what the answer begins with, and part of it, where the model can be made to go on with it.
         """

@@ -56,7 +56,7 @@ class ProgramDraft:
 def write_job(bench: ProgramBench, messages: Messages, rounds: int, keep: int) -> Job[ProgramDraft]:
     """A job that answers `messages` with a program, mended at most `rounds` times.
 
-    A mended program is kept only when it fails fewer tests. The last `keep` tokens of the purse are
+    A mended program is kept only when it fails fewer tests. The last `keep` tokens of the budget are
     left alone.
     """
 
@@ -179,7 +179,7 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CodeTask:
-    """What drafts are written for. `keep` tokens of the purse are kept back for the choice."""
+    """What drafts are written for. `keep` tokens of the budget are kept back for the choice."""
 
     problem: CodeProblem
     bench: ProgramBench

@@ -68,7 +68,6 @@ class _MapReduceRun:
         self._lost: list[str] = []
 
     async def answer(self) -> Thought:
-        """Split, map, collapse, reduce."""
         notes = await self._mapped(await self._parts())
         notes = await self._fitting(numbered(notes))
         return await self._reduced(notes)
@@ -222,7 +221,6 @@ class _MapReduceRun:
 
     @property
     def _spendable(self) -> int:
-        """Tokens that are left for notes."""
         return max(0, self._thread.tokens_left - self._thread.kept)
 
     async def _room(self, messages: Sequence[Message], answer_tokens: int) -> int:

@@ -98,7 +98,6 @@ class _MirageRun:
         self._lost: list[str] = []
 
     async def answer(self) -> Thought:
-        """Decompose, run the chains, verify, answer."""
         if not len(self._graph):
             self._lost.append("there is no graph: no fact could be retrieved")
         parts = await self._parts()
@@ -146,7 +145,6 @@ class _MirageRun:
         ]
 
     async def _verified(self, findings: Sequence[ChainFinding]) -> list[ChainFinding]:
-        """Those of `findings` that are believed."""
         verdict = ""
         if sum(bool(finding.answer) for finding in findings) > 1:
             said = await self._thread.ask(

@@ -41,7 +41,6 @@ class A2r(ProtocolGrammar):
         return Opening(conversation(question, "", question_text(question)))
 
     def first(self, thread: Thread) -> Move:
-        """The question forks before anything is written."""
         if thread.depth:
             return Continue()
         keys = map(str, range(1, self._paths + 1))

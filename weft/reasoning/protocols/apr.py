@@ -130,7 +130,6 @@ class NodeMessages:
         return (ProtocolText(line), UntrustedText(found)) if found else (ProtocolText(line),)
 
     def answer(self, thread: Thread) -> str:
-        """The path from the root, as `returned`."""
         return final_path(thread.text)
 
 
@@ -187,7 +186,6 @@ class TextMessages:
         self._result_tokens = options.answer_tokens
 
     def opening(self, question: Question) -> Opening:
-        """The question, and how helpers are called."""
         return Opening(conversation(question, _MAIN, question_text(question)))
 
     def child(self, parent: Thread, call: SubSearchCall) -> ChildSpec | None:  # noqa: ARG002
@@ -211,7 +209,6 @@ class TextMessages:
         return line, UntrustedText(child.result.strip(), self._result_tokens), ProtocolText("\n")
 
     def answer(self, thread: Thread) -> str:
-        """What stands after the last `Answer:`; all of it without one."""
         return stated(thread.text)
 
 
@@ -238,7 +235,7 @@ class Apr(ProtocolGrammar):
     """
 
     name = "apr"
-    marks = TAGS
+    tags = TAGS
 
     def __init__(
         self, messages: SubSearchMessages, *, levels: int | None = None, also: tuple[str, ...] = ()
@@ -280,11 +277,9 @@ class Apr(ProtocolGrammar):
         return Continue(cut=CALLING, parts=self._results(thread, ()))
 
     def conclude(self, thread: Thread) -> Parts:
-        """A lead-in, where the realisation has one."""
         return (ProtocolText(self.lead),) if self.lead and thread.depth == 0 else ()
 
     def answer(self, thread: Thread) -> str:
-        """What the main search has found so far."""
         return self.messages.answer(thread)
 
     def _ended(self, thread: Thread, output: ParsedOutput) -> Move:

@@ -177,4 +177,4 @@ class BlockGrammar(ProtocolGrammar):
         return (*closers(thread.text, pairs), ProtocolText(self.lead))
 
     def answer(self, thread: Thread) -> str:
-        return answer_text(thread.text, self.marks)
+        return answer_text(thread.text, self.tags)

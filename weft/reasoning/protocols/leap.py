@@ -101,7 +101,7 @@ class Leap(ProtocolGrammar):
     """`paths` side by side. A turn is two forks: the paths, and their summaries."""
 
     name = "leap"
-    marks = (SUMMARY, SUMMARY_END, PEERS, PEERS_END)
+    tags = (SUMMARY, SUMMARY_END, PEERS, PEERS_END)
     also = THINK
     lead = "\n\nAnswer:"
 
@@ -129,7 +129,7 @@ class Leap(ProtocolGrammar):
 
     def classify(self, thread: Thread, output: ParsedOutput) -> Move:
         if not thread.depth:
-            return Answer(without(output.text, self.marks))
+            return Answer(without(output.text, self.tags))
         thread.memory["ended"] = output.ended == "end"
         return Return(thread.text)
 
@@ -145,7 +145,7 @@ class Leap(ProtocolGrammar):
             path = paths[child.key]
             path.parts = (child.context.ids,)
             if child.role == "summary":
-                path.summary = without(child.text, self.marks)
+                path.summary = without(child.text, self.tags)
                 continue
             path.text += child.text
             path.ended = bool(child.memory.get("ended"))

@@ -61,7 +61,7 @@ class Multiverse(BlockGrammar):
         ("<Path>", "</Path>"),
         ("<Conclusion>", "</Conclusion>"),
     )
-    marks = tags_of(pairs)
+    tags = tags_of(pairs)
     also = ("<Think>", "</Think>", *THINK)
     rules = _RULES
     fork_at = "</Goal>"
@@ -89,7 +89,7 @@ class Multiverse(BlockGrammar):
     def answer(self, thread: Thread) -> str:
         """What stands behind the thought, which this model's tags spell with a capital letter."""
         _, _, said = thread.text.rpartition("</Think>")
-        return answer_text(said or thread.text, (*self.marks, *self.also))
+        return answer_text(said or thread.text, (*self.tags, *self.also))
 
 
 make = strategy_of(Multiverse.configured)

@@ -50,7 +50,7 @@ class Npr(BlockGrammar):
         ("<step>", "</step>"),
         ("<takeaway>", "</takeaway>"),
     )
-    marks = tags_of(pairs)
+    tags = tags_of(pairs)
     rules = _RULES
     fork_at = "</guideline>"
     child_end = "</step>"

@@ -58,7 +58,7 @@ class ParallelR1(BlockGrammar):
     lost_by_prompt = _LOST
     lost_flat = _LOST_FLAT
     pairs = (("<Parallel>", "</Parallel>"), ("<Path>", "</Path>"), ("<Summary>", "</Summary>"))
-    marks = tags_of(pairs)
+    tags = tags_of(pairs)
     rules = _RULES
     fork_at = "<Parallel>"
     child_end = "</Path>"

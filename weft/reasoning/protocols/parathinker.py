@@ -55,7 +55,7 @@ class ParaThinker(ProtocolGrammar):
     lost_by_prompt = _LOST
     lost_flat = _LOST_FLAT
     lost_trained = _LOST_TRAINED
-    marks = (
+    tags = (
         *(tag for i in range(1, THOUGHTS + 1) for tag in (f"<think{i}>", f"</think{i}>")),
         "<summary>",
         "</summary>",
@@ -83,7 +83,6 @@ class ParaThinker(ProtocolGrammar):
         return Opening(conversation(question, "", question_text(question)))
 
     def first(self, thread: Thread) -> Move:
-        """The question forks before anything is written."""
         if thread.depth:
             return Continue()
         keys = [str(number) for number in range(1, self._paths + 1)]
@@ -118,7 +117,6 @@ class ParaThinker(ProtocolGrammar):
         return SpliceJoin(tuple(children), (ControlTag("<summary>"), ProtocolText(self.lead)))
 
     def conclude(self, thread: Thread) -> Parts:
-        """The summary, with or without thoughts."""
         if thread.prompted:
             return (ProtocolText("\n\nFinal answer: "),)
         begun = "<summary>" in thread.text
@@ -131,7 +129,7 @@ class ParaThinker(ProtocolGrammar):
     def answer(self, thread: Thread) -> str:
         _, begun, summary = thread.text.rpartition("<summary>")
         said = summary if begun else thread.text.rpartition(THINK[1])[2]
-        return without(said.removeprefix(self.lead) if begun else said, self.marks)
+        return without(said.removeprefix(self.lead) if begun else said, self.tags)
 
 
 make = strategy_of(ParaThinker.configured)

@@ -86,7 +86,7 @@ class Pasta(ProtocolGrammar):
 
     name = "pasta"
     lost_by_prompt = _LOST
-    marks = (PROMISE, SYNC, ASYNC, ASYNC_END)
+    tags = (PROMISE, SYNC, ASYNC, ASYNC_END)
     also = THINK
 
     def opening(self, question: Question, *, prompted: bool) -> Opening:
@@ -156,7 +156,7 @@ class Pasta(ProtocolGrammar):
         for place in thread.memory.get(_PLACES, ()):
             parts += [text[end : place.start], kept.get(place.key, "")]
             end = place.end
-        return without(_THOUGHT.sub("", "".join((*parts, text[end:]))), self.marks)
+        return without(_THOUGHT.sub("", "".join((*parts, text[end:]))), self.tags)
 
 
 def _kept(child: Thread) -> str:

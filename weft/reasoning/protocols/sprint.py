@@ -48,7 +48,7 @@ class Sprint(BlockGrammar):
     lost_by_prompt = _LOST
     opened_default = True
     pairs = (("<plans>", "</plans>"), ("<plan>", "</plan>"), ("<execution>", "</execution>"))
-    marks = tags_of(pairs)
+    tags = tags_of(pairs)
     rules = _RULES
     fork_at = "</plans>"
     item = ControlTag("<plan>")

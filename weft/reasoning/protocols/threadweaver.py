@@ -63,7 +63,7 @@ class ThreadWeaver(BlockGrammar):
         ("<Outline>", "</Outline>"),
         ("<Thread>", "</Thread>"),
     )
-    marks = tags_of(pairs)
+    tags = tags_of(pairs)
     rules = _RULES
     fork_at = "</Outlines>"
     child_end = "</Thread>"

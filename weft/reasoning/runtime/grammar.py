@@ -70,7 +70,7 @@ JoinMove: TypeAlias = AppendJoin | SpliceJoin | ReplaceJoin | NewRootJoin
 class ProtocolGrammar(ABC):
     """The rules of one protocol. Methods are called with the thread that it is about.
 
-    `marks` are its tags as they are written; a model in which they are no special tokens is told
+    `tags` are its tags as they are written; a model in which they are no special tokens is told
     about them (`Thread.prompted`). `also` are tags that it uses where a model happens to have them.
     `lead` is what makes a thread answer at once.
 
@@ -81,7 +81,7 @@ class ProtocolGrammar(ABC):
     """
 
     name: str
-    marks: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     lead: str = "\n\nFinal answer: "
     lost_by_prompt: str = ""

@@ -48,15 +48,15 @@ class GrammarStrategy:
             self.model,
             self.grammar,
             self.options,
-            guarded(question, tokens.marks),
+            guarded(question, tokens.special),
             tokens,
             capabilities,
         )
         thread = tree.thread(context.scope, ChildSpec("", role="root"), 0, self.options.max_tokens)
-        purse = BudgetLedger(self.options.cap, self.options.answer_tokens)
-        await ThreadRunner(tree, thread, purse).run(context)
+        ledger = BudgetLedger(self.options.cap, self.options.answer_tokens)
+        await ThreadRunner(tree, thread, ledger).run(context)
         rules = self.grammar
-        lost = [rules.lost_by_prompt if tokens.marks.prompted else rules.lost_trained]
+        lost = [rules.lost_by_prompt if tokens.special.prompted else rules.lost_trained]
         lost += [rules.lost_flat] if tree.flat else []
         said = "; ".join(filter(None, lost))
         return Thought(
@@ -84,12 +84,12 @@ async def ready(context: NodeContext, model: ModelClient) -> Capabilities:
     return await model.capabilities()
 
 
-def guarded(question: Question, marks: SpecialTokens) -> Question:
+def guarded(question: Question, special: SpecialTokens) -> Question:
     """`question` with no tag spelt in it."""
     documents = tuple(
-        Document(marks.guarded(document.name), marks.guarded(document.text))
+        Document(special.guarded(document.name), special.guarded(document.text))
         for document in question.documents
     )
     return Question(
-        marks.guarded(question.text), marks.guarded(question.system), documents, question.schema
+        special.guarded(question.text), special.guarded(question.system), documents, question.schema
     )
