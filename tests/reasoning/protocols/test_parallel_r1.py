@@ -13,7 +13,7 @@ from weft.reasoning.protocols.parallel_r1 import ParallelR1
 from weft.reasoning.strategies import make_strategy
 from weft.testing import TokenModel
 
-TAGS = ParallelR1.marks
+TAGS = ParallelR1.tags
 ANSWERS = {
     "<|assistant|>": "Two ways. <Parallel>never read",
     "<Parallel><Path>": "12 * 11 = 132</Path>",

@@ -13,7 +13,7 @@ from weft.reasoning.protocols.parathinker import LEAD, ParaThinker
 from weft.reasoning.strategies import make_strategy
 from weft.testing import TokenModel, TokenReply
 
-TAGS = ParaThinker.marks
+TAGS = ParaThinker.tags
 ANSWERS: dict[str, str | TokenReply] = {
     "<think1>": "six sevens</think1>",
     "<think2>": "a longer way, and no end",

@@ -12,7 +12,7 @@ from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
 from weft.testing import TokenModel, TokenReply
 
-TAGS = (*ThreadWeaver.marks, "<think>", "</think>")
+TAGS = (*ThreadWeaver.tags, "<think>", "</think>")
 OUTLINES = """\
 <Parallel>
 <Outlines>
