@@ -60,6 +60,53 @@ from typing import ClassVar, Literal
 
 from weft.core.values import Usage
 
+__all__ = [
+    "AgentError",
+    "BudgetExceeded",
+    "BuildError",
+    "Cancelled",
+    "CapabilityError",
+    "CycleError",
+    "DeadlineExceeded",
+    "DuplicateName",
+    "EngineMissing",
+    "Failure",
+    "InputError",
+    "InternalError",
+    "JoinError",
+    "JoinUnsatisfied",
+    "LoopLimit",
+    "MachineBusy",
+    "ModelError",
+    "ModelNotFound",
+    "ModelOutputError",
+    "ModelOverloaded",
+    "ModelRequestError",
+    "ModelTimeout",
+    "ModelUnavailable",
+    "NodeFailed",
+    "NodeLimit",
+    "NodeTimeout",
+    "PlanError",
+    "ReasoningError",
+    "RouteError",
+    "RunError",
+    "SandboxError",
+    "ServeError",
+    "SourceError",
+    "SpecError",
+    "StartError",
+    "ToolArgumentError",
+    "ToolError",
+    "ToolLimitError",
+    "ToolNotFound",
+    "ToolRaised",
+    "ToolResultError",
+    "TypeMismatch",
+    "UnknownReference",
+    "WeftError",
+]
+
 Stage = Literal["build", "run", "tool", "model", "serve", "internal"]
 
 
