@@ -32,6 +32,6 @@ def test_a_value_that_cannot_be_is_refused(strategy: str, wrong: dict[str, Any])
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_setting_that_there_is_not_is_refused(strategy: str) -> None:
+    options = ThinkOptions(settings={"nonsense": 1})
     with pytest.raises(BuildError, match="no setting 'nonsense'"):
-        settings = {"nonsense": 1}
-        make_strategy(strategy, TokenModel(lambda *_: ""), ThinkOptions(settings=settings))
+        make_strategy(strategy, TokenModel(lambda *_: ""), options)
