@@ -50,7 +50,7 @@ figures: setup  ## rewrite the figures in README.md and docs/ from docs/benchmar
 	$(BIN)/python -m evals.figures
 
 docs: $(DOCS)  ## build the documentation into site/
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html, or: $(BIN)/python -m mkdocs serve"
 
 reference: setup  ## rewrite docs/reference/ from the code

@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,9 +27,12 @@ from weft.reasoning.strategies import STRATEGIES
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "docs" / "reference"
-PUBLIC: Final = ("weft", "weft.testing", "weft.serve", "weft.errors")
+PUBLIC: Final = tuple(
+    name for name in ("weft", "weft.testing", "weft.serve", "weft.errors") if find_spec(name)
+)
 MADE: Final = "<!-- Made by scripts/reference.py from the code. Do not edit. -->\n\n"
 Json = Mapping[str, Any]
+_JSON_SCHEMA: Final = "json-schema.org"
 
 
 def pages() -> dict[str, str]:
@@ -49,6 +53,7 @@ def index() -> str:
     """What there is to look up, with numbers that a test of the README compares."""
     listed = _decoders()
     drafting = [each for each in listed if each["kind"] == "autoregressive"]
+    filling = len(listed) - len(drafting)
     return f"""# Reference
 
 Made from the code. A test fails where a page and the code differ.
@@ -58,8 +63,8 @@ Made from the code. A test fails where a page and the code differ.
 | [Command line](cli.md) | the help of all {len(list(_commands()))} commands, exit statuses |
 | [YAML](yaml.md) | every key of a workflow file |
 | [Python API](python.md) | every public name of `weft` and its public modules |
-| [Decoders](decoders.md) | {len(drafting)} speculative decoders, {len(listed) - len(drafting)} decoders of diffusion models |
-| [Strategies and agents](strategies.md) | {len(STRATEGIES)} strategies of `weft think`, {len(_agents())} agents of `weft ask` |
+| [Decoders](decoders.md) | {len(drafting)} speculative decoders, {filling} of diffusion models |
+| [Strategies and agents](strategies.md) | {len(STRATEGIES)} strategies, {len(_agents())} agents |
 | [Errors](errors.md) | every error that weft raises on purpose |
 | [Ports](../contracts.md) | the interfaces between packages, and what each promises |
 """
@@ -103,7 +108,9 @@ def yaml_keys() -> str:
     kinds = [ref for ref in _refs(schema["properties"]["nodes"], parts) if _is_node(parts[ref])]
     common = set.intersection(*(set(parts[kind]["properties"]) for kind in kinds))
     text = "# YAML\n\nEvery key of a workflow file. [Workflows](../workflows.md) explains them. "
-    text += "`weft schema > weft.schema.json` gives your editor the same.\n\nBold keys are required.\n"
+    text += (
+        "`weft schema > weft.schema.json` gives your editor the same.\n\nBold keys are required.\n"
+    )
     text += "\n## The file\n\n" + _keys(schema, parts)
     text += "\n## Every node\n\nKeys that every kind of node takes.\n\n"
     text += _keys(parts[kinds[0]], parts, only=common)
@@ -151,19 +158,19 @@ def _keys(part: Json, parts: Json, *, only: set[str] | None = None, without: Any
         required = key in part.get("required", ())
         default = "" if schema.get("default") is None else _code(json.dumps(schema["default"]))
         shown = f"**`{key}`**" if required else f"`{key}`"
-        rows.append(
-            f"| {shown} | {_type(schema, parts)} | {default} | {_cell(schema.get('description', ''))} |"
-        )
+        meaning = _cell(schema.get("description", ""))
+        rows.append(f"| {shown} | {_type(schema, parts)} | {default} | {meaning} |")
     return "\n".join(rows) + "\n"
 
 
 def _type(schema: Any, parts: Json, depth: int = 0) -> str:
+    if any(_JSON_SCHEMA in str(one.get("$ref")) for one in schema.get("anyOf", ())):
+        return "`string`, `integer`, ..., `[string]`, ..., or a JSON Schema"
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        if name not in parts:
-            return "JSON Schema"
+        heading = _heading(name).lower()
         if "properties" in parts[name]:
-            return f"[{_heading(name).lower()}](#{_heading(name).lower().replace(' ', '-')})"
+            return f"[{heading}](#{heading.replace(' ', '-')})"
         return _type(parts[name], parts, depth + 1) if depth < 4 else "value"
     for union in ("anyOf", "oneOf"):
         if union in schema:
@@ -187,7 +194,9 @@ def _type(schema: Any, parts: Json, depth: int = 0) -> str:
 
 def python_api() -> str:
     """The public names, with signatures and docstrings."""
-    text = "# Python API\n\nThe public modules. Names that are not here may change in any version.\n"
+    text = (
+        "# Python API\n\nThe public modules. Names that are not here may change in any version.\n"
+    )
     for name in PUBLIC:
         module = importlib.import_module(name)
         text += f"\n## {name}\n\n{_summary(module)}\n"
@@ -234,13 +243,19 @@ def _signature(name: str, value: Any) -> str:
         signature = inspect.signature(function)
     except ValueError:
         return name
-    parameters = [each for each in signature.parameters.values() if each.name not in ("self", "cls")]
+    parameters = [
+        each for each in signature.parameters.values() if each.name not in ("self", "cls")
+    ]
     shown = [_parameter(each) for each in _separated(parameters)]
     prefix = "class " if inspect.isclass(value) else "def "
     if inspect.iscoroutinefunction(function):
         prefix = "async def "
     returns = signature.return_annotation
-    end = "" if returns is signature.empty or inspect.isclass(value) else f" -> {_annotation(returns)}"
+    end = (
+        ""
+        if returns is signature.empty or inspect.isclass(value)
+        else f" -> {_annotation(returns)}"
+    )
     line = f"{prefix}{name}({', '.join(shown)}){end}"
     if len(line) <= 100:
         return line
@@ -254,7 +269,10 @@ def _separated(parameters: list[inspect.Parameter]) -> Iterator[inspect.Paramete
     for each in parameters:
         if before is inspect.Parameter.POSITIONAL_ONLY and each.kind is not before:
             yield "/"
-        if each.kind is each.KEYWORD_ONLY and before not in (each.KEYWORD_ONLY, each.VAR_POSITIONAL):
+        if each.kind is each.KEYWORD_ONLY and before not in (
+            each.KEYWORD_ONLY,
+            each.VAR_POSITIONAL,
+        ):
             yield "*"
         yield each
         before = each.kind
@@ -311,19 +329,25 @@ def decoders() -> str:
     """Both tables of `weft decoders`."""
     listed = _decoders()
     text = "# Decoders\n\nWhat `decode:` of a node or a model takes, and `--decode`. "
-    text += "[Speculative decoding](../speculative.md) and [diffusion](../diffusion.md) explain them.\n"
+    text += (
+        "[Speculative decoding](../speculative.md) and [diffusion](../diffusion.md) explain them.\n"
+    )
     text += "\n## Speculative decoders\n\nA lossless one writes the tokens of plain decoding.\n\n"
     text += "| decoder | text | what it does | needs | options |\n|---|---|---|---|---|\n"
     for each in listed:
         if each["kind"] == "autoregressive":
             kept = "the same" if each["lossless"] else "**may differ**"
-            text += _row(_code(each["name"]), kept, each["summary"], each["needs"] or "nothing", _all(each))
+            text += _row(
+                _code(each["name"]), kept, each["summary"], each["needs"] or "nothing", _all(each)
+            )
     text += "\n## Decoders of diffusion models\n\n`sequential` is plain decoding. "
     text += "All others may write another text, and are requested by name.\n\n"
     text += "| decoder | what it does | needs | options |\n|---|---|---|---|\n"
     for each in listed:
         if each["kind"] == "diffusion":
-            text += _row(_code(each["name"]), each["summary"], each["needs"] or "nothing", _all(each))
+            text += _row(
+                _code(each["name"]), each["summary"], each["needs"] or "nothing", _all(each)
+            )
     return text
 
 
@@ -335,17 +359,25 @@ def strategies() -> str:
     """The strategies and their options, and the agents."""
     text = "# Strategies and agents\n\n## Strategies\n\nWhat `think:` of a node takes, and "
     text += "`weft think --strategy`. [Thinking](../reasoning.md) explains them.\n\n"
-    text += "| strategy | what it does | published as | exact with | needs |\n|---|---|---|---|---|\n"
+    text += (
+        "| strategy | what it does | published as | exact with | needs |\n|---|---|---|---|---|\n"
+    )
     for name, entry in STRATEGIES.items():
         text += _row(
-            _code(name), entry.summary, entry.source, entry.exact or "no model: approximate", entry.needs
+            _code(name),
+            entry.summary,
+            entry.source,
+            entry.exact or "no model: approximate",
+            entry.needs,
         )
     text += "\n## Options of a strategy\n\n| option | default |\n|---|---|\n"
     options = ThinkOptions()
     for name in (field.name for field in dataclasses.fields(options)):
         text += _row(_code(name), _code(repr(getattr(options, name))))
     text += "\n## Agents\n\nWhat `agent:` of a node takes, and `weft ask --agent`. "
-    text += "[Plans and agents](../planning.md) explains them.\n\n| agent | what it does |\n|---|---|\n"
+    text += (
+        "[Plans and agents](../planning.md) explains them.\n\n| agent | what it does |\n|---|---|\n"
+    )
     for name, summary in _agents().items():
         text += _row(_code(name), summary)
     return text
@@ -363,9 +395,12 @@ def errors() -> str:
     module = importlib.import_module("weft.errors")
     kinds = [getattr(module, name) for name in module.__all__]
     raised = [kind for kind in kinds if inspect.isclass(kind) and issubclass(kind, Exception)]
-    text = "# Errors\n\nEvery error that weft raises on purpose: `from weft.errors import ToolRaised`. "
-    text += "Each has a `message`, a `hint` what to do next, the `node` where it happened, and `retryable`.\n"
-    text += "\n## The tree\n\n```text\n" + "".join(_tree(module.WeftError, raised, "", "")) + "```\n"
+    text = "# Errors\n\nEvery error that weft raises on purpose: "
+    text += "`from weft.errors import ToolRaised`. Each has a `message`, a `hint` what to do next, "
+    text += "the `node` where it happened, and `retryable`.\n"
+    text += (
+        "\n## The tree\n\n```text\n" + "".join(_tree(module.WeftError, raised, "", "")) + "```\n"
+    )
     text += "\n## What each means\n\n| error | meaning | retryable |\n|---|---|---|\n"
     for kind in sorted(raised, key=lambda kind: kind.__name__):
         meaning = " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split())
@@ -378,7 +413,9 @@ def _tree(kind: type, known: list[type], lead: str, below: str) -> Iterator[str]
     children = [each for each in known if kind in each.__bases__]
     for child in children:
         last = child is children[-1]
-        yield from _tree(child, known, below + ("└── " if last else "├── "), below + ("    " if last else "│   "))
+        yield from _tree(
+            child, known, below + ("└── " if last else "├── "), below + ("    " if last else "│   ")
+        )
 
 
 def _row(*cells: str) -> str:
@@ -386,8 +423,10 @@ def _row(*cells: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text in a cell: bars are escaped, also inside of code."""
-    return " ".join(text.split()).replace("\\|", "|").replace("|", "\\|").replace("<", "&lt;") if "`" not in text else " ".join(text.split())
+    """A text on one line; outside of code, no sign of it is Markdown's or HTML's."""
+    parts = " ".join(text.split()).split("`")
+    parts[::2] = [part.replace("<", "&lt;") for part in parts[::2]]
+    return "`".join(parts).replace("\\|", "|").replace("|", "\\|")
 
 
 def _code(text: str) -> str:

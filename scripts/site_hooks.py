@@ -8,10 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-_MARKERS: Final = re.compile(
-    r"<!--(?:=|given |table )(?:(?!-->).)*-->\n?(?=\n)|<!--(?:=|given |table )(?:(?!-->).)*-->|<!--/-->",
-    re.DOTALL,
-)
+_MARKERS: Final = re.compile(r"<!--(?:=|given |table )(?:(?!-->).)*-->|<!--/-->", re.DOTALL)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

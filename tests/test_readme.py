@@ -1,4 +1,4 @@
-"""The README's program runs, and is the same in YAML and in Python; so does the tool of docs/tools.md."""
+"""The README's program runs, and is the same in YAML and in Python; so is the tool of its page."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
         path, _, anchor = target.partition("#")
         found = (page.parent / path).resolve() if path else page
         assert found.is_file(), f"{target}: there is no such file"
-        assert page == ROOT / "README.md" or found.is_relative_to(DOCS), f"{target}: not on the site"
+        on_site = page == ROOT / "README.md" or found.is_relative_to(DOCS)
+        assert on_site, f"{target}: not on the site"
         if anchor:
             assert anchor in anchors(found), f"{target}: {name(found)} has no such heading"
 
