@@ -102,9 +102,8 @@ class Lesson:
             running.enter_context(_Serving(words, self._folder))
             return
         status, printed = self._ran(words)
-        assert status in command.statuses | self._fine, (
-            f"{where}: {words} ended with {status}\n{printed}"
-        )
+        told = f"{where}: {words} ended with {status} and printed\n{printed}"
+        assert status in command.statuses | self._fine, told
         pattern = "".join(map(_pattern, command.output))
         if command.output:
             assert re.fullmatch(pattern, printed), told

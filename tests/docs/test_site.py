@@ -30,4 +30,4 @@ def test_the_site_builds(tmp_path: Path) -> None:
     assert len(pages) > 60
     for page in pages:
         shown = re.sub(r"<(pre|code)\b.*?</\1>", "", page.read_text("utf-8"), flags=re.DOTALL)
-        assert "<!--" not in shown.partition("<article")[2], f"{page}: a marker is left"
+        assert not re.search(r"<!--(?:[=/]|given |table )", shown), f"{page}: a marker is left"
